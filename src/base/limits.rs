@@ -1,0 +1,20 @@
+//! Every bound of the program that is not a tunable of the protocol, in one place.
+
+/// Bytes taken from one socket before the others get their turn.
+pub const READ_PER_TURN: usize = 16 * 1024;
+/// Bytes given to one socket before the others get their turn.
+pub const WRITE_PER_TURN: usize = 64 * 1024;
+/// Longest bulk string that a client may send, in bytes.
+pub const REQUEST_BULK: usize = 512 * 1024 * 1024;
+/// Longest inline request, in bytes.
+pub const REQUEST_INLINE: usize = 64 * 1024;
+/// Most arguments of one request.
+pub const REQUEST_ARGS: usize = 1024 * 1024;
+/// Bytes a client may have sent without completing a request.
+pub const REQUEST_BUFFER: usize = 64 * 1024 * 1024;
+/// Longest bulk string accepted from a monitored server (INFO of a busy server stays far below).
+pub const REPLY_BULK: usize = 16 * 1024 * 1024;
+/// Most elements of one aggregate in a server's reply.
+pub const REPLY_ELEMENTS: usize = 64 * 1024;
+/// Deepest nesting of a server's reply.
+pub const REPLY_DEPTH: usize = 8;

@@ -1,0 +1,10 @@
+//! What every room may use: time as a number, seeded chance, globs, quoting, limits.
+
+pub mod glob;
+pub mod limits;
+pub mod quote;
+pub mod random;
+pub mod time;
+
+pub use random::Random;
+pub use time::Millis;
