@@ -1,0 +1,234 @@
+//! What a Sentinel knows: masters, their replicas, their peers, and the links to all of them.
+//!
+//! Ordered maps throughout: iteration reaches effects, and the same inputs must give the same effects.
+
+use super::failover::Failover;
+use super::ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId};
+use super::snapshot::Settings;
+use crate::base::Millis;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What a server says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Master,
+    Replica,
+}
+
+impl Role {
+    /// The word of the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Master => "master",
+            Role::Replica => "slave",
+        }
+    }
+}
+
+/// The last INFO of a server, kept whole for `SENTINEL INFO-CACHE`.
+#[derive(Clone, Debug)]
+pub struct CachedInfo {
+    pub at: Millis,
+    pub text: Box<[u8]>,
+}
+
+/// What masters and replicas have in common.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub addr: Addr,
+    pub run_id: Option<RunId>,
+    pub link: LinkId,
+    /// Subjectively down since.
+    pub sdown: Option<Millis>,
+    /// When it was last declared down; kept after it recovered.
+    pub last_down: Option<Millis>,
+    pub info: Option<CachedInfo>,
+    /// An INFO is under way since.
+    pub info_asked: Option<Millis>,
+    pub role_reported: Role,
+    pub role_reported_at: Millis,
+    /// Last successful publish of our hello.
+    pub hello_sent: Millis,
+    pub hello_asked: Option<Millis>,
+    pub script_kill_sent: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Master {
+    pub id: MasterId,
+    pub name: Box<str>,
+    pub node: Node,
+    pub settings: Settings,
+    pub config_epoch: u64,
+    /// Our vote: for whom (unknown after a restart) and in which epoch.
+    pub leader: Option<RunId>,
+    pub leader_epoch: u64,
+    pub voted_at: Millis,
+    /// Objectively down since.
+    pub odown: Option<Millis>,
+    pub rebooted: Option<Millis>,
+    pub replicas: BTreeMap<ReplicaId, Replica>,
+    pub peers: BTreeMap<PeerId, Peer>,
+    pub failover: Option<Failover>,
+    /// When the last attempt (ours, or one we voted for) counts as begun.
+    pub attempt: Option<Millis>,
+    /// Set when the next attempt need not wait 2 × failover-timeout: not before this moment.
+    pub retry_at: Option<Millis>,
+    pub delay_logged: bool,
+    /// Replicas that a RESET took off the list; candidates until the first INFO after it.
+    pub remembered: Vec<Addr>,
+    /// The moment for which a wake-up is queued.
+    pub armed: Option<Millis>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Replica {
+    pub id: ReplicaId,
+    pub node: Node,
+    pub priority: u32,
+    pub offset: u64,
+    /// Whom it says it follows; `None` while unknown.
+    pub master_addr: Option<Addr>,
+    pub master_addr_changed: Millis,
+    pub link_up: bool,
+    /// How long its link to the master has been down, ms, as it said itself.
+    pub link_down_ms: u64,
+    pub announced: bool,
+    /// Still in its first synchronisation: holds no data set yet.
+    pub first_sync: bool,
+    pub reconf: Reconf,
+    pub reconf_changed: Millis,
+    /// Known only from before a RESET: a candidate, but not listed.
+    pub hidden: bool,
+}
+
+/// How far a replica has been turned to the new master.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reconf {
+    None,
+    Sent,
+    InProgress,
+    Done,
+}
+
+#[derive(Clone, Debug)]
+pub struct Peer {
+    pub id: PeerId,
+    pub run_id: RunId,
+    pub addr: Addr,
+    pub link: LinkId,
+    pub sdown: Option<Millis>,
+    pub last_down: Option<Millis>,
+    /// It agrees that the master is down.
+    pub agrees: bool,
+    /// Its last answer to is-master-down-by-addr.
+    pub heard: Option<Millis>,
+    pub asked: Option<Millis>,
+    /// Its vote, as it told us: for whom, in which epoch.
+    pub vote: Option<(RunId, u64)>,
+    /// The newest epoch in which it answered a request for its vote without giving it to anybody.
+    pub abstained: Option<u64>,
+    /// The newest epoch in which it answered a request for its vote at all.
+    pub answered: Option<u64>,
+    pub last_hello: Millis,
+    pub hello_sent: Millis,
+    pub hello_asked: Option<Millis>,
+}
+
+/// Whose link it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Master(MasterId),
+    Replica(MasterId, ReplicaId),
+    /// All masters that see this peer.
+    Peer(RunId, BTreeSet<MasterId>),
+}
+
+/// One of a link's connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conn {
+    Down,
+    Dialling { conn: ConnId, since: Millis },
+    Up { conn: ConnId, since: Millis },
+}
+
+impl Conn {
+    #[must_use]
+    pub fn id(self) -> Option<ConnId> {
+        match self {
+            Conn::Down => None,
+            Conn::Dialling { conn, .. } | Conn::Up { conn, .. } => Some(conn),
+        }
+    }
+
+    #[must_use]
+    pub fn is_up(self) -> bool {
+        matches!(self, Conn::Up { .. })
+    }
+}
+
+/// The connections to one node and what is outstanding on them. Ping state lives here, because peers that
+/// several masters share get one PING a period; hello, ask and vote state live with the instance.
+#[derive(Clone, Debug)]
+pub struct Link {
+    pub id: LinkId,
+    pub addr: Addr,
+    pub owner: Owner,
+    pub cmd: Conn,
+    /// Peers have no Pub/Sub connection; theirs stays `Down`.
+    pub pubsub: Conn,
+    /// One entry for each request under way on the command connection, oldest first.
+    pub pending: VecDeque<Expect>,
+    /// The oldest unanswered PING.
+    pub active_ping: Option<Millis>,
+    pub ping_sent: Millis,
+    pub last_ok: Millis,
+    pub last_pong: Millis,
+    pub cmd_dialled: Option<Millis>,
+    pub pubsub_dialled: Option<Millis>,
+    /// The next drop of the connection is redialled at once.
+    pub cmd_free_redial: bool,
+    pub pubsub_free_redial: bool,
+    pub pubsub_heard: Millis,
+    /// Our address on the command connection.
+    pub local_ip: Option<std::net::IpAddr>,
+    /// A refused command (NOAUTH and the like) was said in the log.
+    pub refusal_logged: bool,
+}
+
+impl Link {
+    /// The flag `disconnected`: one of the connections that should stand does not.
+    #[must_use]
+    pub fn is_disconnected(&self) -> bool {
+        !self.cmd.is_up() || (!matches!(self.owner, Owner::Peer(..)) && !self.pubsub.is_up())
+    }
+
+    /// How many instances use the link (`link-refcount`).
+    #[must_use]
+    pub fn sharers(&self) -> usize {
+        match &self.owner {
+            Owner::Peer(_, masters) => masters.len(),
+            _ => 1,
+        }
+    }
+}
+
+/// What the next reply on a command connection answers. It names the instance, so that a late reply for
+/// one that is gone dies at the lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// A reply nobody decides on (SETNAME, SCRIPT KILL, …); only a refusal is said in the log.
+    Ignored,
+    Auth,
+    Ping,
+    InfoMaster(MasterId),
+    InfoReplica(MasterId, ReplicaId),
+    HelloMaster(MasterId),
+    HelloReplica(MasterId, ReplicaId),
+    HelloPeer(MasterId, PeerId),
+    /// is-master-down-by-addr; `sought` when it asked for a vote in `epoch`.
+    Ask { master: MasterId, peer: PeerId, epoch: u64, sought: bool },
+    /// The EXEC that makes a replica a master or turns it to another.
+    Exec(MasterId, ReplicaId),
+}
