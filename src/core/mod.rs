@@ -22,7 +22,8 @@ pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId
 pub use input::{Gone, Input};
 pub use model::{CachedInfo, Conn, Expect, Link, Master, Node, Owner, Peer, Reconf, Replica, Role};
 pub use operator::{
-    Answer, Change, FailoverRefused, Identity, MonitorError, NoSuchMaster, PendingScript, QuorumReport, Tilt, Tunables, Vote,
+    Answer, Change, FailoverRefused, Identity, MonitorError, NoSuchMaster, PendingScript, QuorumReport, Tilt, Tunables,
+    Vote,
 };
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 

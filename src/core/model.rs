@@ -228,7 +228,12 @@ pub enum Expect {
     HelloReplica(MasterId, ReplicaId),
     HelloPeer(MasterId, PeerId),
     /// is-master-down-by-addr; `sought` when it asked for a vote in `epoch`.
-    Ask { master: MasterId, peer: PeerId, epoch: u64, sought: bool },
+    Ask {
+        master: MasterId,
+        peer: PeerId,
+        epoch: u64,
+        sought: bool,
+    },
     /// The EXEC that makes a replica a master or turns it to another.
     Exec(MasterId, ReplicaId),
 }
