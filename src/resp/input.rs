@@ -66,6 +66,12 @@ impl Input {
         }
     }
 
+    /// Memory held, in bytes.
+    #[cfg(test)]
+    pub fn heap(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Gives back all memory if nothing is buffered.
     pub fn release(&mut self) {
         if self.len() == 0 {
