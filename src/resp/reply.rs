@@ -382,6 +382,21 @@ mod tests {
     }
 
     #[test]
+    fn each_reply_counts_for_itself() {
+        let mut decoder = ReplyDecoder::new();
+        let info = [format!("${}\r\n", 100_000).into_bytes(), vec![b'x'; 100_000], b"\r\n".to_vec()].concat();
+        for _ in 0..=limits::REPLY_BYTES / info.len() {
+            decoder.extend(&info);
+            assert!(matches!(decoder.next(), Ok(Some(Reply::Bulk(_)))));
+        }
+        let pongs = b"+PONG\r\n".repeat(limits::REPLY_VALUES + 1);
+        decoder.extend(&pongs);
+        for _ in 0..=limits::REPLY_VALUES {
+            assert!(matches!(decoder.next(), Ok(Some(Reply::Simple(_)))));
+        }
+    }
+
+    #[test]
     fn a_long_string_in_many_pieces_is_not_looked_at_again_and_again() {
         let mut decoder = ReplyDecoder::new();
         let text = vec![b'\n'; 8 * 1024 * 1024];
