@@ -143,9 +143,9 @@ impl Sentinel {
         master.attempt = Some(now + desync);
         master.retry_at = None;
         master.delay_logged = false;
-        let text = self.out.master(master);
         self.out.event(Level::Warning, "+new-epoch", epoch.to_string());
-        self.out.event(Level::Warning, "+try-failover", text);
+        let text = self.out.master(master);
+        self.out.alert(master, "+try-failover", text);
         self.seek_votes(now, id, epoch);
         // What the replicas hold now decides soon; ask while the votes are on their way.
         self.refresh_replicas(now, id);
@@ -243,11 +243,11 @@ impl Sentinel {
     fn elected(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let text = self.out.master(master);
-        self.out.event(Level::Warning, "+elected-leader", text.clone());
+        self.out.alert(master, "+elected-leader", text.clone());
         if self.simulate_failure & CRASH_AFTER_ELECTION != 0 {
             self.out.push(Effect::Crash { code: CRASH_CODE });
         }
-        self.out.event(Level::Warning, "+failover-state-select-slave", text);
+        self.out.alert(master, "+failover-state-select-slave", text);
         self.enter(now, id, Step::SelectReplica);
     }
 
