@@ -30,8 +30,10 @@ pub enum ReplyMode {
     #[default]
     On,
     Off,
-    /// This request and the next one stay unanswered (set by the request itself).
+    /// Set by `CLIENT REPLY SKIP` itself: the next request stays unanswered.
     SkipNext,
+    /// The request under way stays unanswered.
+    Skip,
 }
 
 /// `CLIENT TRACKING`. A Sentinel has no keys, so nothing is ever invalidated; only the setting is kept,
