@@ -18,3 +18,11 @@ pub const REPLY_BULK: usize = 16 * 1024 * 1024;
 pub const REPLY_ELEMENTS: usize = 64 * 1024;
 /// Deepest nesting of a server's reply.
 pub const REPLY_DEPTH: usize = 8;
+/// Connections one listener takes before the others get their turn.
+pub const ACCEPTS_PER_TURN: usize = 1000;
+/// How long a listener that cannot accept (no descriptors left, mostly) is left alone, in ms.
+pub const ACCEPT_PAUSE: u64 = 100;
+/// Silence on an accepted connection before the kernel probes it, in seconds, until the owner decides otherwise.
+pub const KEEPALIVE_SECONDS: u32 = 300;
+/// Events taken from the kernel by one poll; what is left comes with the next.
+pub const EVENTS_PER_POLL: usize = 1024;

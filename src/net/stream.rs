@@ -1,0 +1,310 @@
+//! One TCP connection: its socket, its sticky readiness, what it may still move before the others get their turn.
+
+use std::fmt;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use mio::net::TcpStream;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+
+use crate::base::limits;
+
+/// Why a stream ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Nobody listens at the other end.
+    Refused,
+    /// The peer has closed its half.
+    Eof,
+    /// The connection was torn down.
+    Reset,
+    /// The kernel gave up waiting (connect, keepalive, unacknowledged bytes).
+    Timeout,
+    /// The system's words.
+    Other(String),
+}
+
+impl CloseReason {
+    fn of(error: &io::Error) -> CloseReason {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => CloseReason::Refused,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+                CloseReason::Reset
+            }
+            io::ErrorKind::TimedOut => CloseReason::Timeout,
+            _ => CloseReason::Other(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CloseReason::Refused => "Connection refused",
+            CloseReason::Eof => "Connection closed by the peer",
+            CloseReason::Reset => "Connection reset by the peer",
+            CloseReason::Timeout => "Connection timed out",
+            CloseReason::Other(text) => text,
+        })
+    }
+}
+
+/// What a read came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Read {
+    /// So many bytes were appended; there may be more.
+    Data(usize),
+    /// Nothing now: the socket is empty, or the bound of this turn is reached. `readable` will come again by itself.
+    Blocked,
+    /// The peer sends no more. Never in the same turn as data, so that answers to the last request are flushed first.
+    Eof,
+    /// The connection is lost.
+    Failed(CloseReason),
+}
+
+/// What a write came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Write {
+    /// The kernel took so many bytes, perhaps not all.
+    Wrote(usize),
+    /// Nothing now: the socket is full, not yet connected, or the bound of this turn is reached. Ask with `arm_write`.
+    Blocked,
+    /// The connection is lost.
+    Failed(CloseReason),
+}
+
+/// What the socket said when a connect was looked at.
+pub(super) enum Connect {
+    Pending,
+    Done(SocketAddr),
+    Failed,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) socket: TcpStream,
+    pub(super) peer: SocketAddr,
+    pub(super) connecting: bool,
+    /// Sticky: set by the poll, cleared by `WouldBlock` alone.
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    /// The interests: reads are wanted unless paused, a write only while armed.
+    pub(super) reading: bool,
+    pub(super) armed: bool,
+    /// `readable` was asked for, whatever the socket says.
+    pub(super) woken: bool,
+    /// On the ready list already.
+    pub(super) queued: bool,
+    /// What was moved in the turn `budget_turn`, in bytes.
+    budget_turn: u64,
+    read: usize,
+    wrote: usize,
+    /// How it ended, once the socket has said so.
+    end: Option<CloseReason>,
+    /// A read or write has returned `end`: `closed` is due.
+    pub(super) ended: bool,
+}
+
+impl Stream {
+    fn new(socket: TcpStream, peer: SocketAddr, connecting: bool) -> Stream {
+        Stream {
+            socket,
+            peer,
+            connecting,
+            readable: false,
+            writable: !connecting,
+            reading: true,
+            armed: false,
+            woken: false,
+            queued: false,
+            budget_turn: 0,
+            read: 0,
+            wrote: 0,
+            end: None,
+            ended: false,
+        }
+    }
+
+    /// A connection that a listener took.
+    pub(super) fn accepted(socket: TcpStream, peer: SocketAddr) -> Stream {
+        Stream::new(socket, peer, false)
+    }
+
+    /// Starts to connect. An address that cannot be used or a peer that refuses at once gives a stream that has ended;
+    /// an error means that there was no socket to be had or that the families differ.
+    pub(super) fn connect(to: SocketAddr, from: Option<IpAddr>) -> io::Result<Stream> {
+        if from.is_some_and(|from| from.is_ipv4() != to.is_ipv4()) {
+            let text = "source and destination are of different address families";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        let bound = from.map_or(Ok(()), |from| socket.bind(&SocketAddr::new(from, 0).into()));
+        let outcome = bound.and_then(|()| socket.connect(&to.into()));
+        let mut stream = Stream::new(TcpStream::from_std(socket.into()), to, true);
+        if let Err(e) = outcome
+            && e.raw_os_error() != Some(libc::EINPROGRESS)
+        {
+            stream.fail(CloseReason::of(&e));
+        }
+        Ok(stream)
+    }
+
+    /// Looks whether the connect has come to an end. The socket being writable does not say how, its error slot does.
+    pub(super) fn check_connect(&mut self) -> Connect {
+        let outcome = match self.socket.take_error() {
+            Ok(None) => self.socket.peer_addr().and_then(|peer| Ok((peer, self.socket.local_addr()?))),
+            Ok(Some(e)) | Err(e) => Err(e),
+        };
+        match outcome {
+            // Asked for a port of the ephemeral range where nobody listens, the kernel may pick that very port for our end
+            // and connect us to ourselves. Held open, this would also keep the server from coming back.
+            Ok((peer, local)) if peer == local => {
+                self.fail(CloseReason::Refused);
+                Connect::Failed
+            }
+            Ok((_, local)) => {
+                self.connecting = false;
+                self.writable = true;
+                Connect::Done(local)
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotConnected || e.raw_os_error() == Some(libc::EINPROGRESS) => {
+                self.readable = false;
+                self.writable = false;
+                Connect::Pending
+            }
+            Err(e) => {
+                self.fail(CloseReason::of(&e));
+                Connect::Failed
+            }
+        }
+    }
+
+    /// Reads once through `scratch` onto the end of `into`, within the bound of `turn`.
+    pub(super) fn read(&mut self, turn: u64, scratch: &mut [u8], into: &mut Vec<u8>) -> Read {
+        self.refresh(turn);
+        if self.end.is_some() {
+            return self.report_end();
+        }
+        let room = limits::READ_PER_TURN.saturating_sub(self.read).min(scratch.len());
+        if self.connecting || !self.readable || room == 0 {
+            return Read::Blocked;
+        }
+        match retried(|| self.socket.read(&mut scratch[..room])) {
+            Ok(0) => self.end = Some(CloseReason::Eof),
+            Ok(n) => {
+                into.extend_from_slice(&scratch[..n]);
+                self.read += n;
+                return Read::Data(n);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                return Read::Blocked;
+            }
+            Err(e) => self.end = Some(CloseReason::of(&e)),
+        }
+        self.report_end()
+    }
+
+    /// The end waits for the next turn when this turn brought data. The sticky bit stays set, so that it comes.
+    fn report_end(&mut self) -> Read {
+        if self.read > 0 && !self.ended {
+            return Read::Blocked;
+        }
+        self.ended = true;
+        match self.end.clone() {
+            Some(CloseReason::Eof) | None => Read::Eof,
+            Some(why) => Read::Failed(why),
+        }
+    }
+
+    /// Writes once, within the bound of `turn`.
+    pub(super) fn write(&mut self, turn: u64, bytes: &[u8]) -> Write {
+        self.refresh(turn);
+        if self.ended {
+            return Write::Failed(self.why());
+        }
+        if bytes.is_empty() {
+            return Write::Wrote(0);
+        }
+        let room = limits::WRITE_PER_TURN.saturating_sub(self.wrote).min(bytes.len());
+        if self.connecting || !self.writable || room == 0 {
+            return Write::Blocked;
+        }
+        match retried(|| self.socket.write(&bytes[..room])) {
+            Ok(n) => {
+                self.wrote += n;
+                Write::Wrote(n)
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.writable = false;
+                Write::Blocked
+            }
+            Err(e) => {
+                self.fail(CloseReason::of(&e));
+                Write::Failed(self.why())
+            }
+        }
+    }
+
+    /// What the poll said.
+    pub(super) fn note(&mut self, event: &mio::event::Event) {
+        // Errors and hang-ups set both bits: the read or write that follows learns the particulars.
+        self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+        self.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
+    }
+
+    /// Whether `readable` is due. A stream that ended has nothing more to say.
+    pub(super) fn wants_read(&self) -> bool {
+        !self.ended && !self.connecting && (self.woken || (self.reading && self.readable))
+    }
+
+    /// Whether `writable` is due.
+    pub(super) fn wants_write(&self) -> bool {
+        !self.ended && !self.connecting && self.armed && self.writable
+    }
+
+    /// Why it ended; to be asked of a stream that has.
+    pub(super) fn why(&self) -> CloseReason {
+        self.end.clone().unwrap_or(CloseReason::Eof)
+    }
+
+    /// Probes after `seconds` of silence, given up after three more at a third of that; zero turns it off.
+    pub(super) fn set_keepalive(&self, seconds: u32) -> io::Result<()> {
+        let socket = SockRef::from(&self.socket);
+        if seconds == 0 {
+            return socket.set_keepalive(false);
+        }
+        let idle = Duration::from_secs(u64::from(seconds));
+        let interval = Duration::from_secs(u64::from(seconds / 3).max(1));
+        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(3))
+    }
+
+    fn fail(&mut self, why: CloseReason) {
+        self.end = Some(why);
+        self.ended = true;
+    }
+
+    fn refresh(&mut self, turn: u64) {
+        if self.budget_turn != turn {
+            self.budget_turn = turn;
+            self.read = 0;
+            self.wrote = 0;
+        }
+    }
+}
+
+/// A call that a signal interrupted is made again.
+fn retried(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! One turn of the loop: the only place from which a handler is called.
+
+use std::io;
+use std::time::Duration;
+
+use super::handler::{Handler, Next};
+use super::listener::Accept;
+use super::reactor::{Reactor, Socket};
+use super::signals::{SIGNALS, WAKER};
+use super::stream::Connect;
+use super::token::Token;
+use crate::base::limits;
+
+impl Reactor {
+    /// Turns until [`Reactor::stop`].
+    ///
+    /// # Errors
+    ///
+    /// The poll itself fails, which no connection can cause.
+    pub fn run<H: Handler + ?Sized>(&mut self, handler: &mut H) -> io::Result<()> {
+        while !self.stopping {
+            self.turn(handler)?;
+        }
+        self.stopping = false;
+        Ok(())
+    }
+
+    /// One turn; returns when something has happened, or the nearest timer is due. A stop in `before_sleep` ends it there.
+    ///
+    /// # Errors
+    ///
+    /// The poll itself fails.
+    pub fn turn<H: Handler + ?Sized>(&mut self, handler: &mut H) -> io::Result<()> {
+        handler.before_sleep(self);
+        self.free_closed();
+        if self.stopping {
+            return Ok(());
+        }
+        self.wait()?;
+        self.turn += 1;
+        if self.collect() {
+            self.report_signals(handler);
+        }
+        self.resume_listeners();
+        self.file_events(handler);
+        self.report_ended(handler);
+        self.time_events(handler);
+        Ok(())
+    }
+
+    /// Polls, at most until the nearest deadline, and reads the clock.
+    fn wait(&mut self) -> io::Result<()> {
+        loop {
+            let timeout = self.timeout();
+            match self.poll.poll(&mut self.events, timeout) {
+                // A signal; whether it is one of ours is in the pipe, and the next poll finds it there.
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                outcome => {
+                    self.now = self.now.max((self.clock)());
+                    return outcome;
+                }
+            }
+        }
+    }
+
+    /// How long the poll may wait. The clock rounds down, so `n` ms from any moment within its ms lead to a moment at or
+    /// past `now + n`: a poll that slept its time out finds its timer due, and no timer is early.
+    fn timeout(&self) -> Option<Duration> {
+        if !self.ready.is_empty() || !self.ended.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let resume = self.paused.iter().map(|(at, _)| *at).min();
+        let nearest = [self.timers.nearest(), resume].into_iter().flatten().min()?;
+        Some(Duration::from_millis(nearest.since((self.clock)())))
+    }
+
+    /// Turns events into sticky bits and entries of the ready list. True when signals arrived.
+    fn collect(&mut self) -> bool {
+        let mut signals = false;
+        for event in &self.events {
+            match event.token() {
+                SIGNALS => signals = true,
+                WAKER => {}
+                mio::Token(slot) => {
+                    // `mio` warns of events out of nowhere; one that finds nothing is passed over.
+                    let Some(entry) = self.entries.get_mut(slot) else { continue };
+                    let token = entry.token();
+                    let queued = match &mut entry.socket {
+                        Socket::Listener(listener) => &mut listener.queued,
+                        Socket::Stream(stream) => {
+                            stream.note(event);
+                            &mut stream.queued
+                        }
+                        Socket::Closed => continue,
+                    };
+                    if !std::mem::replace(queued, true) {
+                        self.ready.push(token);
+                    }
+                }
+            }
+        }
+        signals
+    }
+
+    fn report_signals<H: Handler + ?Sized>(&mut self, handler: &mut H) {
+        let mut arrived = Vec::new();
+        self.signals.take(&mut arrived);
+        for signal in arrived {
+            handler.signal(self, signal);
+        }
+    }
+
+    /// Serves the ready list as it stands. What the callbacks add is the next turn's.
+    fn file_events<H: Handler + ?Sized>(&mut self, handler: &mut H) {
+        let mut batch = std::mem::replace(&mut self.ready, std::mem::take(&mut self.spare_tokens));
+        for token in batch.drain(..) {
+            if let Some(listener) = self.listener(token) {
+                listener.queued = false;
+                self.accept_from(handler, token);
+            } else if let Some(stream) = self.stream(token) {
+                stream.queued = false;
+                self.serve(handler, token);
+                self.enlist(token);
+            }
+        }
+        self.spare_tokens = batch;
+    }
+
+    /// The events of one stream: connect, then read, then write, so that an answer can leave in the turn of its question.
+    /// Each step asks again what is left of the stream after the one before.
+    fn serve<H: Handler + ?Sized>(&mut self, handler: &mut H, token: Token) {
+        let Some(stream) = self.stream(token) else { return };
+        if stream.connecting && !stream.ended {
+            match stream.check_connect() {
+                Connect::Pending => return,
+                Connect::Done(local) => handler.connected(self, token, local),
+                Connect::Failed => {
+                    self.ended.push(token);
+                    return;
+                }
+            }
+        }
+        if let Some(stream) = self.stream(token)
+            && stream.wants_read()
+        {
+            stream.woken = false;
+            handler.readable(self, token);
+        }
+        if let Some(stream) = self.stream(token)
+            && stream.wants_write()
+        {
+            stream.armed = false;
+            handler.writable(self, token);
+        }
+    }
+
+    fn accept_from<H: Handler + ?Sized>(&mut self, handler: &mut H, token: Token) {
+        for _ in 0..limits::ACCEPTS_PER_TURN {
+            // A callback may have closed it.
+            let Some(listener) = self.listener(token) else { return };
+            if listener.paused {
+                return;
+            }
+            let trouble = match listener.accept() {
+                Accept::Taken(socket, peer) => match self.add_accepted(socket, peer) {
+                    Ok(stream) => {
+                        handler.accepted(self, token, stream, peer);
+                        continue;
+                    }
+                    Err(e) => e,
+                },
+                Accept::Gone => continue,
+                Accept::Drained => {
+                    listener.troubled = false;
+                    return;
+                }
+                Accept::Trouble(e) => e,
+            };
+            self.pause_listener(handler, token, &trouble);
+            return;
+        }
+        // More wait, perhaps. The edge has been used up, so the list must remember.
+        if let Some(listener) = self.listener(token)
+            && !std::mem::replace(&mut listener.queued, true)
+        {
+            self.ready.push(token);
+        }
+    }
+
+    /// Without descriptors, accepting fails while the connection stays in the backlog: trying on would spin.
+    fn pause_listener<H: Handler + ?Sized>(&mut self, handler: &mut H, token: Token, trouble: &io::Error) {
+        let until = self.now + limits::ACCEPT_PAUSE;
+        let Some(listener) = self.listener(token) else { return };
+        listener.paused = true;
+        let told = std::mem::replace(&mut listener.troubled, true);
+        let local = listener.socket.local_addr();
+        self.paused.push((until, token));
+        if !told {
+            let place = local.map_or_else(|_| "a listener".to_string(), |addr| addr.to_string());
+            let text = format!(
+                "Accepting connections on {place} fails and is tried again every {} ms: {trouble}",
+                limits::ACCEPT_PAUSE
+            );
+            handler.trouble(self, &text);
+        }
+    }
+
+    /// Puts listeners whose pause is over on the ready list: the edge that announced their backlog is long gone.
+    fn resume_listeners(&mut self) {
+        let now = self.now;
+        for index in (0..self.paused.len()).rev() {
+            if self.paused[index].0 <= now {
+                let (_, token) = self.paused.swap_remove(index);
+                if let Some(listener) = self.listener(token) {
+                    listener.paused = false;
+                    if !std::mem::replace(&mut listener.queued, true) {
+                        self.ready.push(token);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes away what has ended and was not closed by the handler, and says so. What ends in these callbacks is the next
+    /// turn's, so that a handler which connects again at once cannot hold the loop.
+    fn report_ended<H: Handler + ?Sized>(&mut self, handler: &mut H) {
+        for token in std::mem::take(&mut self.ended) {
+            if let Some(stream) = self.stream(token) {
+                let why = stream.why();
+                self.close(token);
+                handler.closed(self, token, why);
+            }
+        }
+    }
+
+    fn time_events<H: Handler + ?Sized>(&mut self, handler: &mut H) {
+        let mut due = std::mem::take(&mut self.spare_timers);
+        self.timers.take_due(self.now, &mut due);
+        for timer in due.drain(..) {
+            if !self.timers.lives(timer) {
+                continue;
+            }
+            match handler.timer(self, timer) {
+                Next::Done => {
+                    self.timers.cancel(timer);
+                }
+                Next::After(delay) => self.timers.again(timer, self.now + delay),
+            }
+        }
+        self.spare_timers = due;
+    }
+}
