@@ -12,6 +12,12 @@ pub const REQUEST_INLINE: usize = 64 * 1024;
 pub const REQUEST_ARGS: usize = 1024 * 1024;
 /// Bytes a client may have sent without completing a request.
 pub const REQUEST_BUFFER: usize = 64 * 1024 * 1024;
+/// Most arguments, longest bulk string and longest request of a client that still owes a password.
+pub const UNAUTHENTICATED_ARGS: usize = 10;
+pub const UNAUTHENTICATED_BULK: usize = 16 * 1024;
+pub const UNAUTHENTICATED_BUFFER: usize = 1024 * 1024;
+/// Memory that a drained buffer may keep for its next use, in bytes.
+pub const BUFFER_KEPT: usize = 64 * 1024;
 /// Longest bulk string accepted from a monitored server (INFO of a busy server stays far below).
 pub const REPLY_BULK: usize = 16 * 1024 * 1024;
 /// Most elements of one aggregate in a server's reply.
@@ -26,3 +32,9 @@ pub const ACCEPT_PAUSE: u64 = 100;
 pub const KEEPALIVE_SECONDS: u32 = 300;
 /// Events taken from the kernel by one poll; what is left comes with the next.
 pub const EVENTS_PER_POLL: usize = 1024;
+/// Longest line of a server's reply, in bytes.
+pub const REPLY_LINE: usize = 64 * 1024;
+/// Bytes of one whole reply of a server.
+pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
+/// Lines and strings of one whole reply of a server, all levels together.
+pub const REPLY_VALUES: usize = 512 * 1024;

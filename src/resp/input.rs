@@ -1,0 +1,75 @@
+//! Bytes received and not yet decoded: the buffer below both decoders.
+//!
+//! Three things keep its cost linear. Consumed bytes are only skipped; what remains is moved to the front once it is no
+//! longer than what was skipped, so that every byte pays for at most one move. The search for a line end resumes where it
+//! stopped. And an empty buffer starts again at the front, giving back its memory if a burst had made it large.
+
+use crate::base::limits;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Input {
+    bytes: Vec<u8>,
+    /// Everything before is consumed.
+    start: usize,
+    /// That many bytes behind `start` are known to hold no line end.
+    searched: usize,
+}
+
+impl Input {
+    pub fn extend(&mut self, bytes: &[u8]) {
+        let live = self.bytes.len() - self.start;
+        if self.start >= live && self.start > 0 {
+            self.bytes.copy_within(self.start.., 0);
+            self.bytes.truncate(live);
+            self.start = 0;
+        }
+        if live == 0 && self.bytes.capacity() > limits::BUFFER_KEPT {
+            self.bytes = Vec::new();
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// What is there, oldest first.
+    pub fn rest(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    /// Takes `count` bytes, which must be there, off the front.
+    pub fn consume(&mut self, count: usize) {
+        debug_assert!(count <= self.len());
+        self.start += count;
+        self.searched = 0;
+    }
+
+    /// The first `byte` in [`Input::rest`]. Until something is consumed, `byte` must stay the same.
+    pub fn find(&mut self, byte: u8) -> Option<usize> {
+        let found = self.rest()[self.searched..].iter().position(|&b| b == byte);
+        self.searched = match found {
+            Some(offset) => self.searched + offset,
+            None => self.len(),
+        };
+        found.map(|_| self.searched)
+    }
+
+    /// The `\n` of the first `\r\n` in [`Input::rest`]; not to be mixed with [`Input::find`].
+    pub fn find_line_end(&mut self) -> Option<usize> {
+        loop {
+            let newline = self.find(b'\n')?;
+            if newline > 0 && self.rest()[newline - 1] == b'\r' {
+                return Some(newline);
+            }
+            self.searched = newline + 1;
+        }
+    }
+
+    /// Gives back all memory if nothing is buffered.
+    pub fn release(&mut self) {
+        if self.len() == 0 {
+            *self = Input::default();
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! From bytes to requests: what a server hears from its clients.
+//!
+//! A request that begins with `*` is a multibulk one (`*2\r\n$4\r\nPING\r\n$1\r\nx\r\n`), any other is an inline one: a line
+//! of words with optional quotes. Both may be pipelined and arrive in any pieces; the outcome depends only on the bytes.
+//!
+//! A request that is complete in the buffer goes straight into the caller's [`Argv`]. One that is not is taken apart as far
+//! as it has come and kept in an `Argv` of our own, so that no byte is looked at twice and a large argument is not held twice.
+//!
+//! Like the reference we are not picky about the two bytes behind a number or an argument: the first of them must be `\r`
+//! behind a number, everything else is skipped unseen.
+
+use super::argv::Argv;
+use super::input::Input;
+use super::{ProtocolError, parse_integer};
+use crate::base::{limits, quote};
+
+/// What one request may ask of us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Most arguments of a multibulk request.
+    pub args: usize,
+    /// Longest argument of a multibulk request, in bytes.
+    pub bulk: usize,
+    /// Longest request, in bytes as sent.
+    pub buffer: usize,
+}
+
+impl RequestLimits {
+    /// For clients that need no password or have given it.
+    pub const TRUSTED: RequestLimits =
+        RequestLimits { args: limits::REQUEST_ARGS, bulk: limits::REQUEST_BULK, buffer: limits::REQUEST_BUFFER };
+    /// For clients that still owe a password.
+    pub const UNAUTHENTICATED: RequestLimits = RequestLimits {
+        args: limits::UNAUTHENTICATED_ARGS,
+        bulk: limits::UNAUTHENTICATED_BULK,
+        buffer: limits::UNAUTHENTICATED_BUFFER,
+    };
+}
+
+impl Default for RequestLimits {
+    fn default() -> RequestLimits {
+        RequestLimits::TRUSTED
+    }
+}
+
+/// Decodes the requests of one client.
+#[derive(Clone, Debug, Default)]
+pub struct RequestDecoder {
+    input: Input,
+    /// The request in progress, as far as it has come. Empty between requests.
+    partial: Argv,
+    /// Arguments of the request in progress still to be completed; 0 between requests.
+    args_left: usize,
+    /// Bytes of the argument in progress still to come, its two closing bytes not counted.
+    bulk_left: Option<usize>,
+    /// Bytes consumed of the request in progress.
+    taken: usize,
+    limits: RequestLimits,
+    failed: Option<ProtocolError>,
+}
+
+impl RequestDecoder {
+    #[must_use]
+    pub fn new() -> RequestDecoder {
+        RequestDecoder::default()
+    }
+
+    /// Holds the requests from here on to `limits`; numbers already read stay accepted.
+    pub fn set_limits(&mut self, limits: RequestLimits) {
+        self.limits = limits;
+    }
+
+    /// Appends bytes as they came.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        self.input.extend(bytes);
+    }
+
+    /// Bytes received of requests not yet given out.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.input.len() + self.taken
+    }
+
+    /// Gives back memory that a quiet client does not need.
+    pub fn release(&mut self) {
+        self.input.release();
+        if self.args_left == 0 {
+            self.partial = Argv::new();
+        }
+    }
+
+    /// Decodes one request into `into`, whose former contents are lost. False when more bytes are needed. Lines without
+    /// words and multibulk requests of no arguments are passed over. After an error the stream has lost its frame: the
+    /// same error comes back for ever, and the connection should be closed.
+    pub fn next(&mut self, into: &mut Argv) -> Result<bool, ProtocolError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        into.clear();
+        if self.args_left > 0 {
+            std::mem::swap(into, &mut self.partial);
+        }
+        let outcome = self.decode(into);
+        match outcome {
+            Ok(true) => self.taken = 0,
+            Ok(false) if self.args_left > 0 => std::mem::swap(into, &mut self.partial),
+            Ok(false) => {}
+            Err(error) => {
+                into.clear();
+                self.failed = Some(error);
+            }
+        }
+        outcome
+    }
+
+    fn decode(&mut self, into: &mut Argv) -> Result<bool, ProtocolError> {
+        while self.args_left == 0 {
+            match self.input.rest().first() {
+                None => return Ok(false),
+                Some(b'*') => {
+                    if !self.begin_multibulk(into)? {
+                        return Ok(false);
+                    }
+                }
+                Some(_) => match self.inline(into)? {
+                    None => return Ok(false),
+                    Some(()) if into.is_empty() => {}
+                    Some(()) => return Ok(true),
+                },
+            }
+        }
+        while self.args_left > 0 {
+            if !self.argument(into)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes one line of words; `None` when its end has not come.
+    fn inline(&mut self, into: &mut Argv) -> Result<Option<()>, ProtocolError> {
+        let found = self.input.find(b'\n');
+        if found.unwrap_or(self.input.len()) > limits::REQUEST_INLINE {
+            return Err(ProtocolError::BigInline);
+        }
+        let Some(end) = found else { return Ok(None) };
+        let line = &self.input.rest()[..end];
+        if !quote::split_into(line.strip_suffix(b"\r").unwrap_or(line), into) {
+            return Err(ProtocolError::UnbalancedQuotes);
+        }
+        self.input.consume(end + 1);
+        Ok(Some(()))
+    }
+
+    /// Takes the `*<count>` line; false when its end has not come.
+    fn begin_multibulk(&mut self, into: &mut Argv) -> Result<bool, ProtocolError> {
+        let Some((count, width)) = self.number(ProtocolError::BigMultibulkCount, ProtocolError::MultibulkLength)?
+        else {
+            return Ok(false);
+        };
+        // No count, or a negative one, is a request of nothing.
+        let count = usize::try_from(count).unwrap_or(0);
+        if count > limits::REQUEST_ARGS {
+            return Err(ProtocolError::MultibulkLength);
+        }
+        if count > self.limits.args {
+            return Err(ProtocolError::UnauthenticatedMultibulk);
+        }
+        self.input.consume(width);
+        if count > 0 {
+            self.args_left = count;
+            self.taken = width;
+            // The count is only a claim; a few bytes must not make us allocate megabytes.
+            into.expect(count.min(64));
+        }
+        Ok(true)
+    }
+
+    /// Takes one argument, or as much of it as is there; false when it is not complete.
+    fn argument(&mut self, into: &mut Argv) -> Result<bool, ProtocolError> {
+        let left = match self.bulk_left {
+            Some(left) => left,
+            None => match self.begin_bulk()? {
+                Some(length) => length,
+                None => return Ok(false),
+            },
+        };
+        let rest = self.input.rest();
+        if rest.len() >= left + 2 {
+            into.append(&rest[..left]);
+            into.end_argument();
+            self.input.consume(left + 2);
+            self.taken += left + 2;
+            self.args_left -= 1;
+            self.bulk_left = None;
+            return Ok(true);
+        }
+        let part = rest.len().min(left);
+        into.append(&rest[..part]);
+        self.input.consume(part);
+        self.taken += part;
+        self.bulk_left = Some(left - part);
+        Ok(false)
+    }
+
+    /// Takes the `$<length>` line; `None` when its end has not come.
+    fn begin_bulk(&mut self) -> Result<Option<usize>, ProtocolError> {
+        match self.input.rest().first() {
+            None => return Ok(None),
+            Some(b'$') => {}
+            Some(&other) => return Err(ProtocolError::ExpectedDollar(other)),
+        }
+        let Some((length, width)) = self.number(ProtocolError::BigBulkCount, ProtocolError::BulkLength)? else {
+            return Ok(None);
+        };
+        let length = usize::try_from(length).map_err(|_| ProtocolError::BulkLength)?;
+        if length > limits::REQUEST_BULK {
+            return Err(ProtocolError::BulkLength);
+        }
+        if length > self.limits.bulk {
+            return Err(ProtocolError::UnauthenticatedBulk);
+        }
+        if self.taken + width + length > self.limits.buffer {
+            return Err(ProtocolError::BigRequest);
+        }
+        self.input.consume(width);
+        self.taken += width;
+        Ok(Some(length))
+    }
+
+    /// Reads, without consuming, the number behind the type byte; also gives the width of the whole line. `None` when the
+    /// line or the byte behind its `\r` has not come.
+    fn number(
+        &mut self,
+        too_big: ProtocolError,
+        invalid: ProtocolError,
+    ) -> Result<Option<(i64, usize)>, ProtocolError> {
+        if let Some((number, width)) = short_number(self.input.rest()) {
+            return Ok(Some((number, width)));
+        }
+        let found = self.input.find(b'\r');
+        if found.unwrap_or(self.input.len()) > limits::REQUEST_INLINE {
+            return Err(too_big);
+        }
+        match found {
+            Some(end) if end + 1 < self.input.len() => {
+                Ok(Some((parse_integer(&self.input.rest()[1..end]).ok_or(invalid)?, end + 2)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The number line that nearly all requests have: type byte, one to three digits, `\r` and one byte more.
+#[inline]
+fn short_number(rest: &[u8]) -> Option<(i64, usize)> {
+    match *rest {
+        [_, a @ b'0'..=b'9', b'\r', _, ..] => Some((i64::from(a - b'0'), 4)),
+        [_, a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', _, ..] => {
+            Some((i64::from(a - b'0') * 10 + i64::from(b - b'0'), 5))
+        }
+        [_, a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b'\r', _, ..] => {
+            Some((i64::from(a - b'0') * 100 + i64::from(b - b'0') * 10 + i64::from(c - b'0'), 6))
+        }
+        _ => None,
+    }
+}
