@@ -31,9 +31,9 @@ const BUFFER_KEPT: usize = 16 * 1024;
 
 const MAXCLIENTS_REACHED: &[u8] = b"-ERR max number of clients reached\r\n";
 const PROTECTED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is enabled and no password \
-is set for the default user. Only clients on this machine are served. To let others in, do one of these: run \
-'CONFIG SET protected-mode no' or put 'protected-mode no' into the configuration file and restart (only where a firewall \
-keeps strangers out), start with '--protected-mode no', or set a password with requirepass.\r\n";
+is set for the default user. Only clients on this machine are served. To let others in, set a password \
+with requirepass, or, where a firewall keeps strangers out, put 'protected-mode no' into the configuration file or start \
+with '--protected-mode no'.\r\n";
 
 /// All client sockets.
 #[derive(Debug, Default)]
@@ -70,7 +70,10 @@ impl Sockets {
         desk.stats.connections_received += 1;
         let refusal = if desk.clients.len() >= desk.facts.maxclients {
             Some(MAXCLIENTS_REACHED)
-        } else if desk.facts.protected_mode && !desk.has_password && !peer.ip().to_canonical().is_loopback() {
+        } else if desk.facts.protected_mode
+            && desk.options.requirepass.is_empty()
+            && !peer.ip().to_canonical().is_loopback()
+        {
             Some(PROTECTED)
         } else {
             None
@@ -216,8 +219,9 @@ impl Sockets {
         }
     }
 
-    /// Closes clients that have been silent for longer than `idle_ms` (0: never). Subscribers may be silent.
-    pub fn close_idle(&mut self, reactor: &mut Reactor, desk: &mut Desk, idle_ms: u64) {
+    /// Closes clients that have been silent for longer than `timeout` says (0: never). Subscribers may be silent.
+    pub fn close_idle(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
+        let idle_ms = u64::from(desk.options.timeout) * 1000;
         if idle_ms == 0 {
             return;
         }

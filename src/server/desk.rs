@@ -3,6 +3,7 @@
 use super::log as server_log;
 use crate::base::Millis;
 use crate::command::{Clients, Facts, Stats, Wish, World};
+use crate::config::{self, ServerOptions};
 use crate::core::Sentinel;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,8 +14,7 @@ pub struct Desk {
     pub clients: Clients,
     pub facts: Facts,
     pub stats: Stats,
-    /// Clients have to give a password.
-    pub has_password: bool,
+    pub options: ServerOptions,
     /// Somebody asked for the end of the process.
     pub shutdown: bool,
     wishes: Vec<Wish>,
@@ -22,13 +22,13 @@ pub struct Desk {
 
 impl Desk {
     #[must_use]
-    pub fn new(sentinel: Sentinel, facts: Facts, has_password: bool) -> Desk {
+    pub fn new(sentinel: Sentinel, facts: Facts, options: ServerOptions) -> Desk {
         Desk {
             sentinel,
             clients: Clients::new(),
             facts,
             stats: Stats::default(),
-            has_password,
+            options,
             shutdown: false,
             wishes: Vec::new(),
         }
@@ -55,6 +55,9 @@ impl Desk {
                 Wish::LogLevel(level) => {
                     self.facts.loglevel = level;
                     server_log::set_level(level);
+                    if let Some(level) = config::LogLevel::parse(level.word()) {
+                        self.options.change_loglevel(level);
+                    }
                 }
                 Wish::Log(level, text) => log::log!(server_log::level_of(level), "{text}"),
             }

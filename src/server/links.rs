@@ -88,12 +88,6 @@ impl Links {
         self.untold.pop_front()
     }
 
-    /// Whether the stream is one of ours.
-    #[must_use]
-    pub fn owns(&self, stream: Token) -> bool {
-        self.by_stream.contains_key(&stream)
-    }
-
     /// The connection stands; what waited for it goes out with the next flush.
     #[must_use]
     pub fn connected(&mut self, stream: Token, local: SocketAddr) -> Option<Input> {

@@ -78,7 +78,13 @@ fn is_absent(why: &io::Error) -> bool {
     why.kind() == io::ErrorKind::AddrNotAvailable
         || matches!(
             why.raw_os_error(),
-            Some(libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::ESOCKTNOSUPPORT | libc::EPFNOSUPPORT | libc::ENOPROTOOPT)
+            Some(
+                libc::EAFNOSUPPORT
+                    | libc::EPROTONOSUPPORT
+                    | libc::ESOCKTNOSUPPORT
+                    | libc::EPFNOSUPPORT
+                    | libc::ENOPROTOOPT
+            )
         )
 }
 

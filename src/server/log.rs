@@ -15,6 +15,7 @@
 //! calls, and a directory that became unwritable does not silence the log.
 
 use super::sys;
+use crate::command::LogLevel;
 use crate::core::Level;
 use log::LevelFilter;
 use std::fs::{File, OpenOptions};
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Starts the log of the process: on standard output, or in `file`.
-pub fn start(file: Option<&Path>, level: LevelFilter) -> io::Result<()> {
+pub fn start(file: Option<&Path>, level: LogLevel) -> io::Result<()> {
     let target = match file {
         None => env_logger::Target::Stdout,
         Some(path) => env_logger::Target::Pipe(Box::new(LogFile::open(path)?)),
@@ -34,12 +35,25 @@ pub fn start(file: Option<&Path>, level: LevelFilter) -> io::Result<()> {
         .target(target)
         .format(|out, record| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            out.write_all(line(std::process::id(), now.as_millis(), record.level(), &record.args().to_string()).as_bytes())
+            out.write_all(
+                line(std::process::id(), now.as_millis(), record.level(), &record.args().to_string()).as_bytes(),
+            )
         })
         .try_init()
         .map_err(io::Error::other)?;
-    log::set_max_level(level);
+    set_level(level);
     Ok(())
+}
+
+/// Logs from now on what is at least as important as `level`.
+pub fn set_level(level: LogLevel) {
+    log::set_max_level(match level {
+        LogLevel::Debug => LevelFilter::Trace,
+        LogLevel::Verbose => LevelFilter::Debug,
+        LogLevel::Notice => LevelFilter::Info,
+        LogLevel::Warning => LevelFilter::Warn,
+        LogLevel::Nothing => LevelFilter::Off,
+    });
 }
 
 /// The level of `log` for one of the core's.

@@ -38,8 +38,7 @@ mod tests {
     #[test]
     fn both_kinds_of_socket_get_the_message_and_a_missing_one_is_no_error() {
         let name = format!("watchfire-notify-{}", std::process::id());
-        let abstract_end =
-            UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name.as_bytes()).unwrap()).unwrap();
+        let abstract_end = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name.as_bytes()).unwrap()).unwrap();
         assert!(send(OsStr::new(&format!("@{name}")), "READY=1\n"));
         let mut bytes = [0; 64];
         assert_eq!(abstract_end.recv(&mut bytes).unwrap(), 8);

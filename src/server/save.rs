@@ -40,12 +40,7 @@ struct Stamp {
 
 impl Stamp {
     fn of(meta: &Metadata) -> Stamp {
-        Stamp {
-            device: meta.dev(),
-            inode: meta.ino(),
-            size: meta.size(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-        }
+        Stamp { device: meta.dev(), inode: meta.ino(), size: meta.size(), modified: (meta.mtime(), meta.mtime_nsec()) }
     }
 }
 
@@ -56,12 +51,6 @@ impl ConfigFile {
         let text = std::fs::read(&path)?;
         let seen = std::fs::metadata(&path).ok().map(|meta| Stamp::of(&meta));
         Ok(ConfigFile { path, text, seen, durable: false, in_place_told: false, failing: None })
-    }
-
-    /// What the file held when it was last read or written.
-    #[must_use]
-    pub fn text(&self) -> &[u8] {
-        &self.text
     }
 
     /// Whether we may write it. Changes nothing.
@@ -312,7 +301,7 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         assert!(!file.save(append("two\n")));
         assert!(file.failing.is_some());
-        assert_eq!(file.text(), b"one\n");
+        assert_eq!(file.text, b"one\n");
         std::fs::remove_dir(&path).unwrap();
         assert!(file.save(append("two\n")));
         assert!(file.failing.is_none());

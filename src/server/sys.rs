@@ -4,9 +4,22 @@
 //! that nothing unsafe can be got wrong from outside.
 #![allow(unsafe_code)]
 
+use crate::base::Millis;
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
+
+/// The monotonic clock, in ms since some moment before this process began, rounded down.
+#[must_use]
+pub fn clock() -> Millis {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live local of the right type.
+    unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time);
+    }
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Millis(seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000)
+}
 
 /// A moment in the local time zone, as calendars count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
