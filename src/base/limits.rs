@@ -24,6 +24,12 @@ pub const REPLY_BULK: usize = 16 * 1024 * 1024;
 pub const REPLY_ELEMENTS: usize = 64 * 1024;
 /// Deepest nesting of a server's reply.
 pub const REPLY_DEPTH: usize = 8;
+/// Longest line of a server's reply, in bytes.
+pub const REPLY_LINE: usize = 64 * 1024;
+/// Bytes of one whole reply of a server.
+pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
+/// Lines and strings of one whole reply of a server, all levels together.
+pub const REPLY_VALUES: usize = 512 * 1024;
 /// Connections one listener takes before the others get their turn.
 pub const ACCEPTS_PER_TURN: usize = 1000;
 /// How long a listener that cannot accept (no descriptors left, mostly) is left alone, in ms.
@@ -32,9 +38,5 @@ pub const ACCEPT_PAUSE: u64 = 100;
 pub const KEEPALIVE_SECONDS: u32 = 300;
 /// Events taken from the kernel by one poll; what is left comes with the next.
 pub const EVENTS_PER_POLL: usize = 1024;
-/// Longest line of a server's reply, in bytes.
-pub const REPLY_LINE: usize = 64 * 1024;
-/// Bytes of one whole reply of a server.
-pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
-/// Lines and strings of one whole reply of a server, all levels together.
-pub const REPLY_VALUES: usize = 512 * 1024;
+/// Longest wait of one poll, in ms; systems differ in what they take beyond. A timer further away is waited for in pieces.
+pub const LONGEST_POLL: u64 = 24 * 60 * 60 * 1000;

@@ -1,7 +1,45 @@
-//! The failover of one master.
+//! The failover of one master, from the wish to the new configuration.
+//!
+//! ```text
+//!            odown, or SENTINEL FAILOVER
+//!                       │
+//!                 ┌─────▼─────┐ cannot win, timeout, outvoted   -failover-abort-not-elected
+//!                 │ WaitStart ├──────────────────────────────────────────────────────────────► none
+//!                 └─────┬─────┘
+//!       +elected-leader │ enough votes (forced: an epoch of our own)
+//!               ┌───────▼───────┐ no candidate                  -failover-abort-no-good-slave
+//!               │ SelectReplica ├────────────────────────────────────────────────────────────► none
+//!               └───────┬───────┘
+//!       +selected-slave │ offsets fresh, or one slot waited
+//!            ┌──────────▼─────────┐ failover-timeout            -failover-abort-slave-timeout
+//!            │ SendReplicaofNoOne ├──────────────────────────────────────────────────────────► none
+//!            └──────────┬─────────┘
+//!                       │ the transaction is on its way, INFO behind it
+//!              ┌────────▼────────┐ failover-timeout             -failover-abort-slave-timeout
+//!              │  WaitPromotion  ├───────────────────────────────────────────────────────────► none
+//!              └────────┬────────┘
+//!       +promoted-slave │ INFO says master: the new address is in force, saved, told to everybody
+//!        +switch-master │
+//!             ┌─────────▼────────┐
+//!             │ ReconfReplicas   │  parallel-syncs at a time, until all that can are done
+//!             └─────────┬────────┘  (or failover-timeout: +failover-end-for-timeout)
+//!         +failover-end │
+//!              ┌────────▼───────┐
+//!              │  UpdateConfig  │  the promoted replica is the master from here on
+//!              └────────────────┘
+//! ```
+//!
+//! No step waits for the cron: each is tried again whenever something about the master was heard.
 
-use super::ids::ReplicaId;
+use super::effect::{Effect, Level};
+use super::election::CRASH_CODE;
+use super::ids::{MasterId, ReplicaId};
+use super::model::{Reconf, Replica};
+use super::{SLOT, Sentinel};
 use crate::base::Millis;
+
+/// `SENTINEL SIMULATE-FAILURE crash-after-promotion`.
+const CRASH_AFTER_PROMOTION: u32 = 2;
 
 /// A failover under way: its own epoch and how far it is.
 #[derive(Clone, Debug)]
@@ -11,6 +49,8 @@ pub struct Failover {
     pub started: Millis,
     /// Begun by `SENTINEL FAILOVER`.
     pub forced: bool,
+    /// Epochs tried; only a forced failover tries more than one.
+    pub tries: u32,
     pub step: Step,
     /// When the step was entered.
     pub changed: Millis,
@@ -25,6 +65,21 @@ pub enum Step {
     ReconfReplicas { promoted: ReplicaId },
     UpdateConfig { promoted: ReplicaId },
 }
+
+impl Step {
+    /// The replica chosen, once there is one.
+    #[must_use]
+    pub fn promoted(self) -> Option<ReplicaId> {
+        match self {
+            Step::WaitStart | Step::SelectReplica => None,
+            Step::SendReplicaofNoOne { promoted }
+            | Step::WaitPromotion { promoted }
+            | Step::ReconfReplicas { promoted }
+            | Step::UpdateConfig { promoted } => Some(promoted),
+        }
+    }
+}
+
 impl Failover {
     /// The word of `failover-state` in `SENTINEL MASTER`.
     #[must_use]
@@ -42,13 +97,7 @@ impl Failover {
     /// The replica chosen, once there is one.
     #[must_use]
     pub fn promoted(&self) -> Option<ReplicaId> {
-        match self.step {
-            Step::WaitStart | Step::SelectReplica => None,
-            Step::SendReplicaofNoOne { promoted }
-            | Step::WaitPromotion { promoted }
-            | Step::ReconfReplicas { promoted }
-            | Step::UpdateConfig { promoted } => Some(promoted),
-        }
+        self.step.promoted()
     }
 
     /// The replica that has become master and whose address counts from now on.
@@ -59,4 +108,217 @@ impl Failover {
             _ => None,
         }
     }
+}
+
+impl Sentinel {
+    /// Takes every step that can be taken now.
+    pub(super) fn drive(&mut self, now: Millis, id: MasterId) {
+        loop {
+            let Some(failover) = self.masters.get(&id).and_then(|master| master.failover.as_ref()) else { return };
+            let moved = match failover.step {
+                Step::WaitStart => self.wait_start(now, id),
+                Step::SelectReplica => self.select_replica(now, id),
+                Step::SendReplicaofNoOne { promoted } => self.send_replicaof_no_one(now, id, promoted),
+                Step::WaitPromotion { promoted } => self.wait_promotion(now, id, promoted),
+                Step::ReconfReplicas { promoted } => self.reconf_replicas(now, id, promoted),
+                Step::UpdateConfig { promoted } => self.update_config(now, id, promoted),
+            };
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn enter(&mut self, now: Millis, id: MasterId, step: Step) {
+        if let Some(failover) = self.masters.get_mut(&id).and_then(|master| master.failover.as_mut()) {
+            (failover.step, failover.changed) = (step, now);
+        }
+    }
+
+    pub(super) fn abort(&mut self, id: MasterId, channel: &'static str) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        master.failover = None;
+        let text = self.out.master(master);
+        self.out.event(Level::Warning, channel, text);
+    }
+
+    fn replica_event(&mut self, level: Level, id: MasterId, replica: ReplicaId, channel: &'static str) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let Some(replica) = master.replicas.get(&replica) else { return };
+        let text = self.out.replica(master, replica);
+        self.out.event(level, channel, text);
+    }
+
+    /// INFO to every replica that has none under way: their offsets decide soon.
+    pub(super) fn refresh_replicas(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let stale = |replica: &&Replica| {
+            replica.node.info_asked.is_none()
+                && replica.node.info.as_ref().is_none_or(|info| now.since(info.at) >= SLOT)
+        };
+        let stale: Vec<ReplicaId> = master.replicas.values().filter(stale).map(|replica| replica.id).collect();
+        for replica in stale {
+            self.send_info_to_replica(now, id, replica);
+        }
+    }
+
+    fn select_replica(&mut self, now: Millis, id: MasterId) -> bool {
+        let Some(master) = self.masters.get(&id) else { return false };
+        let Some(failover) = &master.failover else { return false };
+        let waited = now.since(failover.changed);
+        let candidates = self.candidates(now, master);
+        if waited < SLOT && candidates.iter().any(|replica| is_stale(&master.replicas[replica], failover.started)) {
+            self.refresh_replicas(now, id);
+            return false;
+        }
+        let chosen = candidates.first().copied();
+        self.log_refusals(now, id);
+        let Some(promoted) = chosen else {
+            self.abort(id, "-failover-abort-no-good-slave");
+            return true;
+        };
+        if let Some(replica) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&promoted))
+            && std::mem::take(&mut replica.hidden)
+        {
+            self.announce_replica(id, promoted);
+        }
+        self.replica_event(Level::Warning, id, promoted, "+selected-slave");
+        self.replica_event(Level::Notice, id, promoted, "+failover-state-send-slaveof-noone");
+        self.enter(now, id, Step::SendReplicaofNoOne { promoted });
+        true
+    }
+
+    fn send_replicaof_no_one(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
+        if self.send_replicaof(now, id, promoted, None) {
+            self.replica_event(Level::Notice, id, promoted, "+failover-state-wait-promotion");
+            self.enter(now, id, Step::WaitPromotion { promoted });
+            return true;
+        }
+        self.give_up_promotion(now, id)
+    }
+
+    /// The promotion itself comes with the replica's INFO ([`Sentinel::promoted`]).
+    fn wait_promotion(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
+        if !self.masters[&id].replicas.contains_key(&promoted) {
+            self.abort(id, "-failover-abort-slave-timeout");
+            return true;
+        }
+        self.give_up_promotion(now, id)
+    }
+
+    fn give_up_promotion(&mut self, now: Millis, id: MasterId) -> bool {
+        let master = &self.masters[&id];
+        let Some(failover) = &master.failover else { return false };
+        if now.since(failover.changed) <= master.settings.failover_timeout {
+            return false;
+        }
+        self.abort(id, "-failover-abort-slave-timeout");
+        true
+    }
+
+    /// The chosen replica says that it is a master: from here on it is the address, whatever happens.
+    pub(super) fn promoted(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(failover) = &master.failover else { return };
+        let Step::WaitPromotion { promoted } = failover.step else { return };
+        master.config_epoch = failover.epoch;
+        self.out.mark_dirty();
+        let (from, to) = (master.node.addr.clone(), master.replicas[&promoted].node.addr.clone());
+        let text = self.out.master(master);
+        self.replica_event(Level::Warning, id, promoted, "+promoted-slave");
+        if self.simulate_failure & CRASH_AFTER_PROMOTION != 0 {
+            self.out.push(Effect::Crash { code: CRASH_CODE });
+        }
+        self.out.event(Level::Warning, "+failover-state-reconf-slaves", text);
+        self.enter(now, id, Step::ReconfReplicas { promoted });
+        self.announce_switch(id, &from, &to);
+        self.run_reconfig_script(now, id, "leader", &from, &to);
+        self.hello_to_everybody(now, id);
+    }
+
+    fn reconf_replicas(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
+        let Some(master) = self.masters.get(&id) else { return false };
+        let Some(failover) = &master.failover else { return false };
+        let Some(target) = master.replicas.get(&promoted) else {
+            self.abort(id, "-failover-abort-slave-timeout");
+            return true;
+        };
+        let (target_addr, target_down) = (target.node.addr.clone(), target.node.sdown.is_some());
+        let timed_out = now.since(failover.changed) > master.settings.failover_timeout;
+        let parallel = master.settings.parallel_syncs as usize;
+        let reconf_timeout = self.tunables.slave_reconf_timeout;
+
+        let late: Vec<ReplicaId> = others(master.replicas.values(), promoted)
+            .filter(|r| r.reconf == Reconf::Sent && now.since(r.reconf_changed) > reconf_timeout)
+            .map(|r| r.id)
+            .collect();
+        for replica in late {
+            self.set_reconf(now, id, replica, Reconf::Done, "-slave-reconf-sent-timeout");
+        }
+
+        let master = &self.masters[&id];
+        let mut busy = others(master.replicas.values(), promoted)
+            .filter(|r| matches!(r.reconf, Reconf::Sent | Reconf::InProgress) && r.node.sdown.is_none())
+            .count();
+        let waiting: Vec<ReplicaId> = others(master.replicas.values(), promoted)
+            .filter(|r| r.reconf == Reconf::None && !r.node.addr.same(&target_addr))
+            .map(|r| r.id)
+            .collect();
+        for replica in waiting {
+            if busy >= parallel {
+                break;
+            }
+            if self.send_replicaof(now, id, replica, Some(&target_addr)) {
+                self.set_reconf(now, id, replica, Reconf::Sent, "+slave-reconf-sent");
+                busy += 1;
+            }
+        }
+
+        let unfinished = others(self.masters[&id].replicas.values(), promoted)
+            .any(|r| r.reconf != Reconf::Done && r.node.sdown.is_none());
+        if (unfinished && !timed_out) || target_down {
+            return false;
+        }
+        let text = self.out.master(&self.masters[&id]);
+        if unfinished {
+            self.out.event(Level::Warning, "+failover-end-for-timeout", text.clone());
+        }
+        self.out.event(Level::Warning, "+failover-end", text);
+        if unfinished {
+            self.last_word(now, id, promoted, &target_addr);
+        }
+        self.enter(now, id, Step::UpdateConfig { promoted });
+        true
+    }
+
+    /// Out of time: whoever was not told yet is told now, without waiting for an answer.
+    fn last_word(&mut self, now: Millis, id: MasterId, promoted: ReplicaId, target: &super::Addr) {
+        let untold: Vec<ReplicaId> = others(self.masters[&id].replicas.values(), promoted)
+            .filter(|r| matches!(r.reconf, Reconf::None) && !r.node.addr.same(target))
+            .map(|r| r.id)
+            .collect();
+        for replica in untold {
+            if self.send_replicaof(now, id, replica, Some(target)) {
+                self.set_reconf(now, id, replica, Reconf::Sent, "+slave-reconf-sent-be");
+            }
+        }
+    }
+
+    fn update_config(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
+        let Some(target) = self.masters.get(&id).and_then(|master| master.replicas.get(&promoted)) else {
+            return false;
+        };
+        let target = target.node.addr.clone();
+        self.switch_to(now, id, target);
+        true
+    }
+}
+
+fn others<'a>(replicas: impl Iterator<Item = &'a Replica>, promoted: ReplicaId) -> impl Iterator<Item = &'a Replica> {
+    replicas.filter(move |replica| replica.id != promoted)
+}
+
+/// Its offset is older than what the replicas said around the start of the failover.
+fn is_stale(replica: &Replica, started: Millis) -> bool {
+    replica.node.info.as_ref().is_none_or(|info| info.at + SLOT < started)
 }

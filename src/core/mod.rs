@@ -7,18 +7,39 @@
 //! The shell's duties, in this order, once a turn: hand in what was read; call [`Sentinel::tick`] when
 //! [`Sentinel::next_wakeup`] has come; drain [`Sentinel::poll_effect`], executing each effect before taking
 //! the next and answering `Save` with [`Sentinel::saved`]; then tell clients what the methods returned.
+//!
+//! Nothing waits for the cron that need not: every reply that can change the picture calls
+//! `Sentinel::act`, the acting half of one master, and deadlines that matter have wake-ups of their own.
+//! The cron (52–100 ms) sends what is periodic and is the safety net for the rest.
 
+mod admin;
+mod ask;
+mod down;
 mod effect;
+mod election;
 mod failover;
+mod hello;
 mod ids;
+mod info;
 mod input;
+mod invariants;
+mod link;
 mod model;
 mod operator;
+mod outbox;
+mod periodic;
+mod reply;
+mod script;
+mod select;
 mod snapshot;
+mod switch;
 
 pub use effect::{ConnKind, Effect, Level};
+pub use election::Plant;
 pub use failover::{Failover, Step};
+pub use hello::Hello;
 pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
+pub use info::InfoReport;
 pub use input::{Gone, Input};
 pub use model::{CachedInfo, Conn, Expect, Link, Master, Node, Owner, Peer, Reconf, Replica, Role};
 pub use operator::{
@@ -27,188 +48,305 @@ pub use operator::{
 };
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
-use crate::base::Millis;
+use crate::base::{Millis, Random};
+use outbox::Outbox;
+use script::ScriptQueue;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// How long a candidate gives the one ranked before it, ms: a few round trips. The same patience is shown to
+/// replicas whose offset is being refreshed and to voters in a forced failover.
+const SLOT: u64 = 30;
+/// A failed save is tried again after this many ms.
+const SAVE_RETRY: u64 = 1_000;
 
 /// The Sentinel.
 #[derive(Debug)]
-pub struct Sentinel {}
+pub struct Sentinel {
+    identity: Identity,
+    options: Options,
+    tunables: Tunables,
+    current_epoch: u64,
+    masters: BTreeMap<MasterId, Master>,
+    names: BTreeMap<Box<str>, MasterId>,
+    links: BTreeMap<LinkId, Link>,
+    /// The one link to each peer, whoever shares it.
+    peer_links: BTreeMap<RunId, LinkId>,
+    conns: BTreeMap<ConnId, (LinkId, ConnKind)>,
+    out: Outbox,
+    random: Random,
+    last_id: u64,
+    last_cron: Millis,
+    next_cron: Millis,
+    /// Wake-ups of masters; an entry that its master no longer stands by (`Master::armed`) is void.
+    deadlines: BinaryHeap<Reverse<(Millis, MasterId)>>,
+    /// In TILT since.
+    tilt: Option<Millis>,
+    tilt_total: u64,
+    /// The state on disk is stale; try again at.
+    save_retry: Option<Millis>,
+    scripts: ScriptQueue,
+    simulate_failure: u32,
+    /// When a hello with our own id from another address was last reported.
+    own_id_reported: Option<Millis>,
+    plant: Option<Plant>,
+}
 
-#[allow(unused_variables)]
 impl Sentinel {
     /// A Sentinel that goes on where the snapshot ended. Announces each master with `+monitor`.
     #[must_use]
     pub fn new(identity: Identity, snapshot: &Snapshot, seed: u64, now: Millis) -> Sentinel {
-        todo!()
+        let mut sentinel = Sentinel {
+            identity,
+            options: snapshot.options.clone(),
+            tunables: Tunables::default(),
+            current_epoch: snapshot.current_epoch,
+            masters: BTreeMap::new(),
+            names: BTreeMap::new(),
+            links: BTreeMap::new(),
+            peer_links: BTreeMap::new(),
+            conns: BTreeMap::new(),
+            out: Outbox::new(snapshot.options.announce_hostnames),
+            random: Random::seeded(seed),
+            last_id: 0,
+            last_cron: now,
+            next_cron: now,
+            deadlines: BinaryHeap::new(),
+            tilt: None,
+            tilt_total: 0,
+            save_retry: None,
+            scripts: ScriptQueue::default(),
+            simulate_failure: 0,
+            own_id_reported: None,
+            plant: None,
+        };
+        for saved in &snapshot.masters {
+            sentinel.restore(now, saved);
+        }
+        sentinel
     }
 
     /// Takes in what a connection, the resolver or a script has to say.
     pub fn handle(&mut self, now: Millis, input: Input) {
-        todo!()
+        self.notice_gap(now);
+        match input {
+            Input::Connected { conn, local } => self.connected(now, conn, local),
+            Input::Closed { conn, why } => self.closed(now, conn, &why),
+            Input::Reply { conn, kind: ConnKind::Command, reply } => self.command_reply(now, conn, reply),
+            Input::Reply { conn, kind: ConnKind::PubSub, reply } => self.pubsub_reply(now, conn, &reply),
+            Input::Resolved { host, ip } => self.resolved(now, &host, ip),
+            Input::ScriptEnded { script, code, signal } => self.script_ended(now, script, code, signal),
+            Input::ScriptFailed { script, why } => self.script_failed(script, &why),
+        }
+        self.check_invariants();
     }
 
     /// Does everything that is due at `now`: the cron and the exact deadlines. Cheap when nothing is.
     pub fn tick(&mut self, now: Millis) {
-        todo!()
+        self.notice_gap(now);
+        while let Some(&Reverse((at, id))) = self.deadlines.peek() {
+            if at > now {
+                break;
+            }
+            self.deadlines.pop();
+            if let Some(master) = self.masters.get_mut(&id)
+                && master.armed == Some(at)
+            {
+                master.armed = None;
+                self.act(now, id);
+            }
+        }
+        if self.save_retry.is_some_and(|at| at <= now) {
+            self.save_retry = Some(now + SAVE_RETRY);
+            self.out.mark_dirty();
+        }
+        if now >= self.next_cron {
+            self.cron(now);
+        }
+        self.check_invariants();
+    }
+
+    /// The cron: monitoring half for all, acting half for all outside TILT.
+    fn cron(&mut self, now: Millis) {
+        self.last_cron = now;
+        // Redrawn every time, so that Sentinels started together drift apart: 10 to 19 runs a second.
+        self.next_cron = now + 1000 / (10 + self.random.below(10));
+        if self.tilt.is_some_and(|since| now.since(since) > self.tunables.tilt_period) {
+            self.tilt = None;
+            self.out.event(Level::Warning, "-tilt", "#tilt mode exited".into());
+        }
+        let ids: Vec<MasterId> = self.masters.keys().copied().collect();
+        for id in ids {
+            self.monitor_master(now, id);
+            self.judge_others(now, id);
+            self.act(now, id);
+        }
+        self.run_scripts(now);
+    }
+
+    /// Every entrance passes here, so that nothing is judged after a gap before TILT is seen.
+    fn notice_gap(&mut self, now: Millis) {
+        let gap = now.since(self.last_cron);
+        if gap <= self.tunables.tilt_trigger {
+            return;
+        }
+        self.last_cron = now;
+        self.tilt = Some(now);
+        self.tilt_total += 1;
+        self.out.log(
+            Level::Warning,
+            format!(
+                "No turn of the cron for {gap} ms (limit {}): the process or the machine stood still",
+                self.tunables.tilt_trigger
+            ),
+        );
+        self.out.event(Level::Warning, "+tilt", "#tilt mode entered".into());
     }
 
     /// When `tick` wants to be called next.
     #[must_use]
     pub fn next_wakeup(&self) -> Millis {
-        todo!()
+        let deadline = self.deadlines.peek().map_or(self.next_cron, |&Reverse((at, _))| at);
+        deadline.min(self.next_cron)
     }
 
     /// The next thing to do, `Save` before whatever rests on it. `None`: nothing is left.
     #[must_use]
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        todo!()
+        self.out.poll()
     }
 
-    /// The outcome of the last `Save`. A failed one is retried once a second; meanwhile no vote is given.
+    /// The outcome of the last `Save`. A failed one is retried once a second; meanwhile no vote is given and
+    /// no election entered, because a vote that a crash can undo is no vote.
     pub fn saved(&mut self, now: Millis, ok: bool) {
-        todo!()
+        if ok {
+            self.save_retry = None;
+            for master in self.masters.values_mut() {
+                master.durable_vote = Vote { leader: master.leader, epoch: master.leader_epoch };
+            }
+            return;
+        }
+        self.save_retry = Some(now + SAVE_RETRY);
+        let ids: Vec<MasterId> = self.masters.keys().copied().collect();
+        for id in ids {
+            self.withdraw_unsaved(now, id);
+        }
     }
 
     /// True while the state on disk is older than it should be.
     #[must_use]
     pub fn save_failing(&self) -> bool {
-        todo!()
+        self.save_retry.is_some()
     }
 
-    /// The durable state of this moment.
-    #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        todo!()
+    fn fresh_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// Asks for a wake-up of this master at `at` unless an earlier one is queued.
+    fn arm(&mut self, id: MasterId, at: Millis) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        if master.armed.is_none_or(|armed| at < armed) {
+            master.armed = Some(at);
+            self.deadlines.push(Reverse((at, id)));
+        }
     }
 }
 
 /// Reading: what commands show.
-#[allow(unused_variables)]
 impl Sentinel {
     #[must_use]
     pub fn myid(&self) -> RunId {
-        todo!()
+        self.identity.myid
     }
 
     #[must_use]
     pub fn current_epoch(&self) -> u64 {
-        todo!()
+        self.current_epoch
     }
 
     /// In the order in which they came.
     pub fn masters(&self) -> impl Iterator<Item = &Master> {
-        std::iter::empty()
+        self.masters.values()
     }
 
     #[must_use]
     pub fn master_by_name(&self, name: &[u8]) -> Option<&Master> {
-        todo!()
+        let name = std::str::from_utf8(name).ok()?;
+        self.masters.get(self.names.get(name)?)
     }
 
     /// Every instance has one; the id comes from a [`Node`] or a [`Peer`].
     #[must_use]
     pub fn link(&self, link: LinkId) -> &Link {
-        todo!()
+        &self.links[&link]
     }
 
     /// The address clients are to use: from the promotion on, the promoted replica's.
     #[must_use]
-    pub fn current_addr<'a>(&'a self, master: &'a Master) -> &'a Addr {
-        todo!()
+    pub fn current_addr<'a>(&self, master: &'a Master) -> &'a Addr {
+        current_addr(master)
     }
 
     /// The host of an address as it is announced: the name with `announce-hostnames`, else the address.
     #[must_use]
     pub fn host_text(&self, addr: &Addr) -> String {
-        todo!()
+        self.out.host(addr)
     }
 
     #[must_use]
     pub fn options(&self) -> &Options {
-        todo!()
+        &self.options
     }
 
     #[must_use]
     pub fn tunables(&self) -> &Tunables {
-        todo!()
+        &self.tunables
     }
 
     #[must_use]
     pub fn tilt(&self) -> Tilt {
-        todo!()
+        Tilt {
+            // The reference counts from the cron's own clock; so do we.
+            since_seconds: self.tilt.map(|since| self.last_cron.since(since) / 1000),
+            total: self.tilt_total,
+        }
     }
 
     /// Bit 0: crash after election; bit 1: crash after promotion.
     #[must_use]
     pub fn simulate_failure_flags(&self) -> u32 {
-        todo!()
+        self.simulate_failure
     }
 
     #[must_use]
     pub fn pending_scripts(&self, now: Millis) -> Vec<PendingScript> {
-        todo!()
+        self.scripts.pending(now)
     }
 
     /// What `SENTINEL CKQUORUM` says.
     pub fn check_quorum(&self, name: &[u8]) -> Result<QuorumReport, NoSuchMaster> {
-        todo!()
+        let master = self.master_by_name(name).ok_or(NoSuchMaster)?;
+        let usable = 1 + master
+            .peers
+            .values()
+            .filter(|peer| peer.sdown.is_none() && !self.links[&peer.link].is_disconnected())
+            .count();
+        Ok(QuorumReport {
+            usable,
+            quorum_reached: usable >= master.settings.quorum as usize,
+            majority_reached: usable >= majority(master),
+        })
     }
 }
 
-/// Acting: what operators and peers ask for. Whatever these return may be told only after the effects
-/// were drained.
-#[allow(unused_variables)]
-impl Sentinel {
-    /// `SENTINEL MONITOR`. The host must be numeric unless `resolve-hostnames` is on.
-    pub fn monitor(&mut self, now: Millis, name: &str, host: &str, port: u16, quorum: u32) -> Result<(), MonitorError> {
-        todo!()
-    }
+/// More than half of all Sentinels known for this master, we included, down ones too.
+fn majority(master: &Master) -> usize {
+    (master.peers.len() + 1) / 2 + 1
+}
 
-    /// `SENTINEL REMOVE`.
-    pub fn remove(&mut self, now: Millis, name: &[u8]) -> Result<(), NoSuchMaster> {
-        todo!()
-    }
-
-    /// `SENTINEL RESET`: how many masters matched the glob.
-    pub fn reset(&mut self, now: Millis, pattern: &[u8]) -> usize {
-        todo!()
-    }
-
-    /// `SENTINEL FAILOVER`.
-    pub fn force_failover(&mut self, now: Millis, name: &[u8]) -> Result<(), FailoverRefused> {
-        todo!()
-    }
-
-    /// `SENTINEL SET`, already validated: applies all changes, one `+set` each.
-    pub fn set(&mut self, now: Millis, name: &[u8], changes: Vec<Change>) -> Result<(), NoSuchMaster> {
-        todo!()
-    }
-
-    /// `SENTINEL CONFIG SET`: the new options as a whole.
-    pub fn set_options(&mut self, now: Millis, options: Options) {
-        todo!()
-    }
-
-    /// `SENTINEL DEBUG`: the new tunables as a whole.
-    pub fn set_tunables(&mut self, now: Millis, tunables: Tunables) {
-        todo!()
-    }
-
-    pub fn simulate_failure(&mut self, flags: u32) {
-        todo!()
-    }
-
-    /// `SENTINEL FLUSHCONFIG`: save even though nothing changed.
-    pub fn flush_config(&mut self) {
-        todo!()
-    }
-
-    /// `SENTINEL IS-MASTER-DOWN-BY-ADDR`; `candidate` is `None` for `*` and for anything that is no run id.
-    pub fn question(&mut self, now: Millis, host: &str, port: u16, epoch: u64, candidate: Option<RunId>) -> Answer {
-        todo!()
-    }
-
-    /// A hello that a peer published to us directly. Malformed and foreign ones are ignored.
-    pub fn hello(&mut self, now: Millis, payload: &[u8]) {
-        todo!()
-    }
+fn current_addr(master: &Master) -> &Addr {
+    let promoted = master.failover.as_ref().and_then(Failover::in_force);
+    promoted.and_then(|id| master.replicas.get(&id)).map_or(&master.node.addr, |replica| &replica.node.addr)
 }

@@ -4,6 +4,7 @@
 
 use super::failover::Failover;
 use super::ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId};
+use super::operator::Vote;
 use super::snapshot::Settings;
 use crate::base::Millis;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -65,6 +66,8 @@ pub struct Master {
     pub leader: Option<RunId>,
     pub leader_epoch: u64,
     pub voted_at: Millis,
+    /// The vote that is on disk: what we fall back to when a save fails.
+    pub durable_vote: Vote,
     /// Objectively down since.
     pub odown: Option<Millis>,
     pub rebooted: Option<Millis>,
@@ -76,8 +79,6 @@ pub struct Master {
     /// Set when the next attempt need not wait 2 × failover-timeout: not before this moment.
     pub retry_at: Option<Millis>,
     pub delay_logged: bool,
-    /// Replicas that a RESET took off the list; candidates until the first INFO after it.
-    pub remembered: Vec<Addr>,
     /// The moment for which a wake-up is queued.
     pub armed: Option<Millis>,
 }
@@ -99,7 +100,9 @@ pub struct Replica {
     pub first_sync: bool,
     pub reconf: Reconf,
     pub reconf_changed: Millis,
-    /// Known only from before a RESET: a candidate, but not listed.
+    /// When we last told it, outside a failover, to follow our master.
+    pub turned: Option<Millis>,
+    /// Known only from before a RESET: still watched and a candidate, but neither listed nor saved.
     pub hidden: bool,
 }
 
@@ -124,7 +127,9 @@ pub struct Peer {
     pub agrees: bool,
     /// Its last answer to is-master-down-by-addr.
     pub heard: Option<Millis>,
+    /// When it was last asked, and whether that answer is still owed.
     pub asked: Option<Millis>,
+    pub asking: bool,
     /// Its vote, as it told us: for whom, in which epoch.
     pub vote: Option<(RunId, u64)>,
     /// The newest epoch in which it answered a request for its vote without giving it to anybody.

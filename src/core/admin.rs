@@ -1,0 +1,291 @@
+//! What operators change: masters come and go, settings, options, the forced failover; and the snapshot.
+
+use super::effect::Level;
+use super::ids::{Addr, LinkId, MasterId};
+use super::model::{Master, Node, Owner, Role};
+use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunables, Vote};
+use super::snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
+use super::{Sentinel, current_addr};
+use crate::base::Millis;
+use std::collections::BTreeMap;
+
+impl Sentinel {
+    /// `SENTINEL MONITOR`. The host must be numeric unless `resolve-hostnames` is on.
+    pub fn monitor(&mut self, now: Millis, name: &str, host: &str, port: u16, quorum: u32) -> Result<(), MonitorError> {
+        self.notice_gap(now);
+        if self.names.contains_key(name) {
+            return Err(MonitorError::DuplicateName);
+        }
+        let addr = Addr::new(host, port);
+        if addr.ip.is_none() && !self.options.resolve_hostnames {
+            return Err(MonitorError::BadHost);
+        }
+        let settings = Settings {
+            down_after: self.tunables.default_down_after,
+            failover_timeout: self.tunables.default_failover_timeout,
+            ..Settings::with_quorum(quorum)
+        };
+        self.add_master(now, name, addr, settings, (0, 0));
+        self.out.mark_dirty();
+        self.check_invariants();
+        Ok(())
+    }
+
+    /// Adds a master and says so. `epochs`: of its configuration, and of our last vote about it.
+    fn add_master(&mut self, now: Millis, name: &str, addr: Addr, settings: Settings, epochs: (u64, u64)) -> MasterId {
+        let id = MasterId(self.fresh_id());
+        let quorum = settings.quorum;
+        let master = Master {
+            id,
+            name: name.into(),
+            // The link is made below: it needs the master's settings for its password.
+            node: Node::new(addr.clone(), LinkId(0), Role::Master, now),
+            settings,
+            config_epoch: epochs.0,
+            leader: None,
+            leader_epoch: epochs.1,
+            voted_at: now,
+            durable_vote: Vote { leader: None, epoch: epochs.1 },
+            odown: None,
+            rebooted: None,
+            replicas: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            failover: None,
+            attempt: None,
+            retry_at: None,
+            delay_logged: false,
+            armed: None,
+        };
+        self.masters.insert(id, master);
+        self.names.insert(name.into(), id);
+        let link = self.add_link(now, addr, Owner::Master(id));
+        if let Some(master) = self.masters.get_mut(&id) {
+            master.node.link = link;
+            let text = format!("{} quorum {quorum}", self.out.master(master));
+            self.out.event(Level::Warning, "+monitor", text);
+        }
+        self.act(now, id);
+        id
+    }
+
+    /// One master of the file, as it was saved.
+    pub(super) fn restore(&mut self, now: Millis, saved: &MasterSnapshot) {
+        let addr = Addr::new(&saved.host, saved.port);
+        let epochs = (saved.config_epoch, saved.leader_epoch);
+        let id = self.add_master(now, &saved.name, addr.clone(), saved.settings.clone(), epochs);
+        // A vote of another life is as good as one of this: its epoch is known here, whoever saved it.
+        self.current_epoch = self.current_epoch.max(saved.config_epoch).max(saved.leader_epoch);
+        for (host, port) in &saved.known_replicas {
+            let replica = Addr::new(host, *port);
+            let known = self.masters[&id].replicas.values().any(|known| known.node.addr.same(&replica));
+            if !replica.same(&addr) && !known {
+                self.add_replica(now, id, replica);
+            }
+        }
+        for peer in &saved.known_peers {
+            let known = self.masters[&id].peers.values().any(|known| known.run_id == peer.run_id);
+            if peer.run_id != self.identity.myid && peer.port != 0 && !known {
+                self.add_peer(now, id, peer.run_id, &Addr::new(&peer.host, peer.port));
+            }
+        }
+    }
+
+    /// `SENTINEL REMOVE`.
+    pub fn remove(&mut self, now: Millis, name: &[u8]) -> Result<(), NoSuchMaster> {
+        self.notice_gap(now);
+        let id = self.master_by_name(name).ok_or(NoSuchMaster)?.id;
+        let text = self.out.master(&self.masters[&id]);
+        self.out.event(Level::Warning, "-monitor", text);
+        let peers: Vec<_> = self.masters[&id].peers.keys().copied().collect();
+        for peer in peers {
+            self.drop_peer(id, peer);
+        }
+        let replicas: Vec<_> = self.masters[&id].replicas.keys().copied().collect();
+        for replica in replicas {
+            self.drop_replica(id, replica);
+        }
+        if let Some(master) = self.masters.remove(&id) {
+            self.names.remove(&master.name);
+            self.leave_link(master.node.link, id);
+        }
+        self.out.mark_dirty();
+        self.check_invariants();
+        Ok(())
+    }
+
+    /// `SENTINEL FAILOVER`.
+    pub fn force_failover(&mut self, now: Millis, name: &[u8]) -> Result<(), FailoverRefused> {
+        self.notice_gap(now);
+        let master = self.master_by_name(name).ok_or(FailoverRefused::NoSuchMaster)?;
+        let id = master.id;
+        if master.failover.is_some() {
+            return Err(FailoverRefused::InProgress);
+        }
+        if self.candidates(now, master).is_empty() {
+            return Err(FailoverRefused::NoGoodReplica);
+        }
+        self.start_failover(now, id, true);
+        self.act(now, id);
+        self.check_invariants();
+        Ok(())
+    }
+
+    /// `SENTINEL SET`, already validated: applies all changes, one `+set` each.
+    pub fn set(&mut self, now: Millis, name: &[u8], changes: Vec<Change>) -> Result<(), NoSuchMaster> {
+        self.notice_gap(now);
+        let id = self.master_by_name(name).ok_or(NoSuchMaster)?.id;
+        let mut redial = false;
+        for change in changes {
+            redial |= matches!(change, Change::AuthPass(_) | Change::AuthUser(_));
+            let Some(master) = self.masters.get_mut(&id) else { break };
+            let said = apply(&mut master.settings, change);
+            let text = format!("{} {said}", self.out.master(master));
+            self.out.event(Level::Warning, "+set", text);
+            self.out.mark_dirty();
+        }
+        if redial {
+            let master = &self.masters[&id];
+            let links: Vec<LinkId> = std::iter::once(master.node.link)
+                .chain(master.replicas.values().map(|replica| replica.node.link))
+                .collect();
+            for link in links {
+                self.redial(now, link);
+            }
+        }
+        // Another quorum or down-after can decide something at once.
+        self.judge_others(now, id);
+        self.act(now, id);
+        self.check_invariants();
+        Ok(())
+    }
+
+    /// `SENTINEL CONFIG SET`: the new options as a whole.
+    pub fn set_options(&mut self, now: Millis, options: Options) {
+        self.notice_gap(now);
+        let new_credentials = (&options.sentinel_user, &options.sentinel_pass)
+            != (&self.options.sentinel_user, &self.options.sentinel_pass);
+        self.out.hostnames = options.announce_hostnames;
+        self.options = options;
+        self.out.mark_dirty();
+        if new_credentials {
+            let links: Vec<LinkId> = self.peer_links.values().copied().collect();
+            for link in links {
+                self.redial(now, link);
+            }
+        }
+        self.check_invariants();
+    }
+
+    /// `SENTINEL DEBUG`: the new tunables as a whole.
+    pub fn set_tunables(&mut self, now: Millis, tunables: Tunables) {
+        self.notice_gap(now);
+        self.tunables = tunables;
+        let ids: Vec<MasterId> = self.masters.keys().copied().collect();
+        for id in ids {
+            self.act(now, id);
+        }
+        self.check_invariants();
+    }
+
+    pub fn simulate_failure(&mut self, flags: u32) {
+        self.simulate_failure = flags;
+    }
+
+    /// `SENTINEL FLUSHCONFIG`: save even though nothing changed.
+    pub fn flush_config(&mut self) {
+        self.out.mark_dirty();
+    }
+
+    /// The durable state of this moment.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            myid: Some(self.identity.myid),
+            current_epoch: self.current_epoch,
+            options: self.options.clone(),
+            masters: self.masters.values().map(|master| self.master_snapshot(master)).collect(),
+        }
+    }
+
+    fn master_snapshot(&self, master: &Master) -> MasterSnapshot {
+        let current = current_addr(master);
+        let known_replicas = master
+            .replicas
+            .values()
+            .filter(|replica| !replica.hidden)
+            // After a promotion the old master stands in the promoted node's place.
+            .map(|replica| if replica.node.addr.same(current) { &master.node.addr } else { &replica.node.addr })
+            .map(|addr| (self.out.host(addr), addr.port))
+            .collect();
+        let known_peers = master
+            .peers
+            .values()
+            .map(|peer| KnownPeer { host: self.out.host(&peer.addr), port: peer.addr.port, run_id: peer.run_id })
+            .collect();
+        MasterSnapshot {
+            name: master.name.to_string(),
+            // The operator's own spelling, where it is still that node.
+            host: if self.options.resolve_hostnames { current.host.to_string() } else { self.out.host(current) },
+            port: current.port,
+            settings: master.settings.clone(),
+            config_epoch: master.config_epoch,
+            leader_epoch: master.leader_epoch,
+            known_replicas,
+            known_peers,
+        }
+    }
+}
+
+/// Applies one change; returns how `+set` tells it.
+fn apply(settings: &mut Settings, change: Change) -> String {
+    match change {
+        Change::DownAfter(ms) => {
+            settings.down_after = ms;
+            format!("down-after-milliseconds {ms}")
+        }
+        Change::FailoverTimeout(ms) => {
+            settings.failover_timeout = ms;
+            format!("failover-timeout {ms}")
+        }
+        Change::ParallelSyncs(n) => {
+            settings.parallel_syncs = n;
+            format!("parallel-syncs {n}")
+        }
+        Change::Quorum(n) => {
+            settings.quorum = n;
+            format!("quorum {n}")
+        }
+        Change::RebootDownAfter(ms) => {
+            settings.reboot_down_after = ms;
+            format!("master-reboot-down-after-period {ms}")
+        }
+        Change::NotificationScript(path) => {
+            let said = format!("notification-script {path}");
+            settings.notification_script = path;
+            said
+        }
+        Change::ClientReconfigScript(path) => {
+            let said = format!("client-reconfig-script {path}");
+            settings.client_reconfig_script = path;
+            said
+        }
+        Change::AuthPass(password) => {
+            settings.auth_pass = password;
+            "auth-pass ******".into()
+        }
+        Change::AuthUser(user) => {
+            let said = format!("auth-user {user}");
+            settings.auth_user = user;
+            said
+        }
+        Change::RenameCommand(old, new) => {
+            let said = format!("rename-command {old} {new}");
+            settings.rename_commands.retain(|known, _| !known.eq_ignore_ascii_case(&old));
+            // Renamed to itself: as before.
+            if !old.eq_ignore_ascii_case(&new) {
+                settings.rename_commands.insert(old, new);
+            }
+            said
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Asking peers whether a master is down, answering them, and voting.
+//!
+//! The question and the request for a vote are one command: with `*` it only asks, with a run id it asks for
+//! the vote, too.
+
+use super::effect::Level;
+use super::failover::Step;
+use super::ids::{Addr, MasterId, RunId};
+use super::model::{Expect, Master};
+use super::operator::{Answer, Vote};
+use super::{Plant, Sentinel, current_addr};
+use crate::base::Millis;
+
+/// Back and forth, questions must not chase each other faster than this, ms.
+const ECHO_GAP: u64 = 20;
+/// Redis's random part of the time a failover counts as begun, ms.
+pub(super) const DESYNC: u64 = 1_000;
+
+/// Whom to ask now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// Whoever was not heard within the ask period.
+    Routine,
+    /// Everybody: votes are sought.
+    Votes,
+    /// Somebody else noticed, too: whoever does not agree yet.
+    Echo,
+}
+
+impl Sentinel {
+    pub(super) fn ask_peers(&mut self, now: Millis, id: MasterId, urgency: Urgency) {
+        let period = self.tunables.ask_period;
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let sought = matches!(master.failover.as_ref().map(|f| f.step), Some(Step::WaitStart));
+        let epoch = match &master.failover {
+            Some(failover) if sought => failover.epoch,
+            _ => self.current_epoch,
+        };
+        let me = self.identity.myid;
+        let voice = if sought { me.as_str() } else { "*" };
+        let (host, port) = (self.out.host(&master.node.addr), master.node.addr.port.to_string());
+        let epoch_text = epoch.to_string();
+        for peer in master.peers.values_mut() {
+            let old = |at: Millis, span: u64| now.since(at) > span;
+            let due = match urgency {
+                Urgency::Votes => true,
+                Urgency::Echo => !peer.agrees && peer.asked.is_none_or(|at| old(at, ECHO_GAP)),
+                Urgency::Routine => {
+                    peer.heard.is_none_or(|at| old(at, period))
+                        && peer.asked.is_none_or(|at| !peer.asking || old(at, period))
+                }
+            };
+            let Some(link) = self.links.get_mut(&peer.link) else { continue };
+            if !due || !link.cmd.is_up() {
+                continue;
+            }
+            let args: [&[u8]; 6] = [
+                b"SENTINEL",
+                b"is-master-down-by-addr",
+                host.as_bytes(),
+                port.as_bytes(),
+                epoch_text.as_bytes(),
+                voice.as_bytes(),
+            ];
+            if link.command(&mut self.out, Expect::Ask { master: id, peer: peer.id, epoch, sought }, &args) {
+                peer.asked = Some(now);
+                peer.asking = true;
+            }
+        }
+    }
+
+    /// `SENTINEL IS-MASTER-DOWN-BY-ADDR`; `candidate` is `None` for `*` and for anything that is no run id.
+    pub fn question(&mut self, now: Millis, host: &str, port: u16, epoch: u64, candidate: Option<RunId>) -> Answer {
+        self.notice_gap(now);
+        let addr = Addr::new(host, port);
+        let nobody = Vote { leader: None, epoch: 0 };
+        let mut answer = Answer { down: false, vote: nobody, vote_if_unsaved: nobody };
+        let Some(master) = self.masters.values().find(|master| current_addr(master).same(&addr)) else {
+            return answer;
+        };
+        let id = master.id;
+        let down = self.tilt.is_none() && master.node.sdown.is_some();
+        answer.down = down;
+        if let Some(candidate) = candidate {
+            self.vote(now, id, epoch, candidate);
+            let master = &self.masters[&id];
+            answer.vote = Vote { leader: master.leader, epoch: master.leader_epoch };
+            answer.vote_if_unsaved = master.durable_vote;
+        }
+        if down {
+            self.ask_peers(now, id, Urgency::Echo);
+        }
+        self.check_invariants();
+        answer
+    }
+
+    /// One vote per master and epoch, first come first served; never one that may not reach the disk.
+    pub(super) fn vote(&mut self, now: Millis, id: MasterId, epoch: u64, candidate: RunId) {
+        self.adopt_epoch(epoch);
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let fresh = master.leader_epoch < epoch || self.plant == Some(Plant::VoteTwice);
+        if !fresh || self.current_epoch > epoch || self.save_retry.is_some() {
+            return;
+        }
+        let other = candidate != self.identity.myid;
+        master.leader = Some(candidate);
+        master.leader_epoch = epoch;
+        master.voted_at = now;
+        if other {
+            master.attempt = Some(now + self.random.below(DESYNC));
+            master.retry_at = None;
+            master.delay_logged = false;
+        }
+        self.out.mark_dirty();
+        self.out.event(Level::Warning, "+vote-for-leader", format!("{candidate} {epoch}"));
+        if other {
+            self.give_way(now, id, epoch);
+        }
+    }
+}
+
+impl Master {
+    /// The votes known for `candidate` in `epoch`: those peers told us, and ours.
+    pub(super) fn votes_for(&self, candidate: RunId, epoch: u64) -> usize {
+        let theirs = self.peers.values().filter(|peer| peer.vote == Some((candidate, epoch))).count();
+        let ours = self.leader == Some(candidate) && self.leader_epoch == epoch;
+        theirs + usize::from(ours)
+    }
+}

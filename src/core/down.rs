@@ -1,0 +1,125 @@
+//! Down: subjectively (we alone), objectively (the quorum).
+
+use super::Sentinel;
+use super::effect::Level;
+use super::ids::MasterId;
+use super::model::{Link, Master, Role};
+use crate::base::Millis;
+
+/// An answer about a master, and the vote in it, is forgotten after this many ask periods.
+const ANSWER_LIFE_PERIODS: u64 = 5;
+
+impl Link {
+    /// Since when the silence counts; `None` when there is none.
+    fn silent_since(&self) -> Option<Millis> {
+        self.active_ping.or(self.is_disconnected().then_some(self.last_ok))
+    }
+
+    fn is_silent(&self, now: Millis, down_after: u64) -> bool {
+        self.silent_since().is_some_and(|since| now.since(since) > down_after)
+    }
+}
+
+impl Sentinel {
+    /// The earliest moment at which the master can become SDOWN as things stand. When it cannot, the moment by
+    /// which that may have changed: a ping that leaves later runs out later.
+    pub(super) fn sdown_deadline(&self, now: Millis, master: &Master) -> Millis {
+        let link = &self.links[&master.node.link];
+        let down_after = master.settings.down_after;
+        let mut at = link.silent_since().unwrap_or(now) + down_after;
+        if master.node.role_reported == Role::Replica {
+            at = at.min(master.node.role_reported_at + self.role_patience(master));
+        }
+        if let Some(rebooted) = master.rebooted {
+            at = at.min(rebooted + master.settings.reboot_down_after);
+        }
+        at + 1
+    }
+
+    /// How long a master may say that it is a replica before that counts as down.
+    fn role_patience(&self, master: &Master) -> u64 {
+        master.settings.down_after + 2 * self.tunables.info_period
+    }
+
+    pub(super) fn judge_master(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let down = self.links[&master.node.link].is_silent(now, master.settings.down_after)
+            || (master.node.role_reported == Role::Replica
+                && now.since(master.node.role_reported_at) > self.role_patience(master))
+            || master.rebooted.is_some_and(|at| now.since(at) > master.settings.reboot_down_after);
+        if down == master.node.sdown.is_some() {
+            return;
+        }
+        let text = self.out.master(master);
+        self.out.event(Level::Warning, if down { "+sdown" } else { "-sdown" }, text);
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        if down {
+            master.node.sdown = Some(now);
+            master.node.last_down = Some(now);
+        } else {
+            master.node.sdown = None;
+            master.node.script_kill_sent = false;
+        }
+    }
+
+    /// SDOWN of the replicas and peers of a master; nothing for TILT.
+    pub(super) fn judge_others(&mut self, now: Millis, id: MasterId) {
+        if self.tilt.is_some() {
+            return;
+        }
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let down_after = master.settings.down_after;
+        let mut changed = Vec::new();
+        for replica in master.replicas.values_mut() {
+            let down = self.links[&replica.node.link].is_silent(now, down_after);
+            if down != replica.node.sdown.is_some() {
+                replica.node.sdown = down.then_some(now);
+                if down {
+                    replica.node.last_down = Some(now);
+                } else {
+                    replica.node.script_kill_sent = false;
+                }
+                changed.push((down, Ok(replica.id)));
+            }
+        }
+        for peer in master.peers.values_mut() {
+            let down = self.links[&peer.link].is_silent(now, down_after);
+            if down != peer.sdown.is_some() {
+                peer.sdown = down.then_some(now);
+                peer.last_down = if down { Some(now) } else { peer.last_down };
+                changed.push((down, Err(peer.id)));
+            }
+        }
+        for (down, who) in changed {
+            let master = &self.masters[&id];
+            let text = match who {
+                Ok(replica) => self.out.replica(master, &master.replicas[&replica]),
+                Err(peer) => self.out.peer(master, &master.peers[&peer]),
+            };
+            self.out.event(Level::Warning, if down { "+sdown" } else { "-sdown" }, text);
+        }
+    }
+
+    pub(super) fn judge_quorum(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let life = ANSWER_LIFE_PERIODS * self.tunables.ask_period;
+        for peer in master.peers.values_mut() {
+            if peer.heard.is_some_and(|at| now.since(at) > life) {
+                peer.agrees = false;
+                peer.vote = None;
+                peer.heard = None;
+            }
+        }
+        let agreeing = 1 + master.peers.values().filter(|peer| peer.agrees).count();
+        let down = master.node.sdown.is_some() && agreeing >= master.settings.quorum as usize;
+        if down == master.odown.is_some() {
+            return;
+        }
+        master.odown = down.then_some(now);
+        let mut text = self.out.master(master);
+        if down {
+            text.push_str(&format!(" #quorum {agreeing}/{}", master.settings.quorum));
+        }
+        self.out.event(Level::Warning, if down { "+odown" } else { "-odown" }, text);
+    }
+}

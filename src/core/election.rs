@@ -1,0 +1,296 @@
+//! When a failover starts, and how its leader is elected.
+//!
+//! Redis's Sentinels start when their timers happen to say so, and split votes. Here all live voters are ranked
+//! by a hash that everybody computes alike; each gives those before it a slot, and stands back once it has voted.
+//! That changes no message and needs nothing from peers: a vote is a vote, whoever seeks it.
+
+use super::ask::{DESYNC, Urgency};
+use super::effect::{Effect, Level};
+use super::failover::{Failover, Step};
+use super::ids::{MasterId, RunId};
+use super::model::{Master, Role};
+use super::{SAVE_RETRY, SLOT, Sentinel, majority};
+use crate::base::{Millis, random};
+use std::collections::BTreeMap;
+
+/// After an election that provably nobody won, the next attempt follows within this many slots.
+const BACK_OFF_SLOTS: u64 = 5;
+/// A forced failover looks this often for an epoch of its own.
+const FORCED_TRIES: u32 = 3;
+/// `SENTINEL SIMULATE-FAILURE crash-after-election`.
+const CRASH_AFTER_ELECTION: u32 = 1;
+/// The exit code of a simulated failure.
+pub(super) const CRASH_CODE: i32 = 99;
+
+/// A rule broken on purpose, for tests that must see it found. Nothing but a test can set one.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// Votes for whoever asks, also twice in one epoch.
+    VoteTwice,
+    /// Leads with its own vote alone.
+    LeaderWithoutMajority,
+}
+
+impl Sentinel {
+    #[doc(hidden)]
+    pub fn plant(&mut self, fault: Plant) {
+        self.plant = Some(fault);
+    }
+
+    /// The acting half for one master: judge, start, drive. Called by every reply that can change the picture,
+    /// by the master's wake-up and by the cron.
+    pub(super) fn act(&mut self, now: Millis, id: MasterId) {
+        if self.tilt.is_some() || !self.masters.contains_key(&id) {
+            return;
+        }
+        self.judge_master(now, id);
+        self.judge_quorum(now, id);
+        self.start_if_due(now, id);
+        self.drive(now, id);
+        if self.masters.get(&id).is_some_and(|master| master.node.sdown.is_some()) {
+            self.ask_peers(now, id, Urgency::Routine);
+        }
+        if let Some(at) = self.deadline(now, id) {
+            self.arm(id, at.max(now + 1));
+        }
+    }
+
+    /// The next moment at which this master needs a look even if nothing is heard and the cron sleeps.
+    fn deadline(&self, now: Millis, id: MasterId) -> Option<Millis> {
+        let master = self.masters.get(&id)?;
+        match &master.failover {
+            Some(failover) => match failover.step {
+                Step::WaitStart if failover.forced => Some(failover.changed + SLOT),
+                Step::WaitStart => Some(failover.changed + self.election_patience(master) + 1),
+                Step::SelectReplica => Some(failover.changed + SLOT),
+                _ => None,
+            },
+            None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
+            None => master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * SLOT)),
+        }
+    }
+
+    /// How many live voters stand before us: we, and the peers that are not SDOWN, by a hash of id and master.
+    fn rank(&self, master: &Master) -> u64 {
+        let place = |voter: RunId| {
+            let bytes = voter.as_str().bytes().chain(master.name.bytes());
+            let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            });
+            (random::mix(hash), voter)
+        };
+        let me = place(self.identity.myid);
+        master.peers.values().filter(|peer| peer.sdown.is_none() && place(peer.run_id) < me).count() as u64
+    }
+
+    /// The earliest start that the last attempt leaves open.
+    fn allowed_at(&self, master: &Master) -> Millis {
+        if let Some(at) = master.retry_at {
+            return at;
+        }
+        let Some(attempt) = master.attempt else { return Millis(0) };
+        let full = attempt + master.settings.failover_timeout.saturating_mul(2);
+        if self.winner_is_gone(master) { full.min(master.voted_at + self.election_patience(master)) } else { full }
+    }
+
+    /// The one we voted for is down and nothing shows that it got anywhere.
+    fn winner_is_gone(&self, master: &Master) -> bool {
+        let leader = master.leader.and_then(|leader| master.peers.values().find(|peer| peer.run_id == leader));
+        leader.is_some_and(|leader| leader.sdown.is_some())
+            && master.config_epoch < master.leader_epoch
+            && master.replicas.values().all(|replica| replica.node.role_reported == Role::Replica)
+    }
+
+    fn election_patience(&self, master: &Master) -> u64 {
+        self.tunables.election_timeout.min(master.settings.failover_timeout)
+    }
+
+    fn start_if_due(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let Some(since) = master.odown else { return };
+        if master.failover.is_some() || self.save_retry.is_some() {
+            return;
+        }
+        let allowed = self.allowed_at(master);
+        if now < allowed {
+            if !master.delay_logged {
+                let text = format!(
+                    "Next failover delay: none of {} for another {} ms (2 x failover-timeout after the last attempt, \
+                     ours or one we voted for)",
+                    master.name,
+                    allowed.since(now)
+                );
+                self.out.log(Level::Notice, text);
+                if let Some(master) = self.masters.get_mut(&id) {
+                    master.delay_logged = true;
+                }
+            }
+            return;
+        }
+        if now >= since + self.rank(master) * SLOT {
+            self.start_failover(now, id, false);
+        }
+    }
+
+    /// A new epoch, our own vote in it, and the question to everybody.
+    pub(super) fn start_failover(&mut self, now: Millis, id: MasterId, forced: bool) {
+        let desync = self.random.below(DESYNC);
+        self.current_epoch += 1;
+        let epoch = self.current_epoch;
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        master.failover = Some(Failover { epoch, started: now, forced, tries: 1, step: Step::WaitStart, changed: now });
+        master.attempt = Some(now + desync);
+        master.retry_at = None;
+        master.delay_logged = false;
+        let text = self.out.master(master);
+        self.out.event(Level::Warning, "+new-epoch", epoch.to_string());
+        self.out.event(Level::Warning, "+try-failover", text);
+        self.seek_votes(now, id, epoch);
+        // What the replicas hold now decides soon; ask while the votes are on their way.
+        self.refresh_replicas(now, id);
+        self.drive(now, id);
+    }
+
+    fn seek_votes(&mut self, now: Millis, id: MasterId, epoch: u64) {
+        self.out.mark_dirty();
+        self.vote(now, id, epoch, self.identity.myid);
+        self.ask_peers(now, id, Urgency::Votes);
+    }
+
+    /// `WaitStart`: true when the failover went on or ended.
+    pub(super) fn wait_start(&mut self, now: Millis, id: MasterId) -> bool {
+        let Some(master) = self.masters.get(&id) else { return false };
+        let Some(failover) = &master.failover else { return false };
+        let (epoch, me) = (failover.epoch, self.identity.myid);
+        let needed = if self.plant == Some(Plant::LeaderWithoutMajority) {
+            1
+        } else {
+            majority(master).max(master.settings.quorum as usize)
+        };
+        let mine = master.votes_for(me, epoch);
+        if mine >= needed {
+            self.elected(now, id);
+            return true;
+        }
+        if failover.forced {
+            return self.wait_forced(now, id);
+        }
+        let unheard = master.peers.values().filter(|peer| peer.answered < Some(epoch)).count();
+        let waited = now.since(failover.changed);
+        let lost = mine + unheard < needed;
+        if !lost && waited <= self.election_patience(master) {
+            return false;
+        }
+        let nobody_won = nobody_won(master, epoch);
+        let text = format!(
+            "Election for {} in epoch {epoch}: {mine} of {needed} votes after {waited} ms, {unheard} of {} not heard{}",
+            master.name,
+            master.peers.len() + 1,
+            if nobody_won { "; nobody won, so the next attempt comes soon" } else { "" }
+        );
+        self.out.log(Level::Notice, text);
+        self.abort(id, "-failover-abort-not-elected");
+        if nobody_won {
+            let at = now + SLOT + self.random.below(BACK_OFF_SLOTS * SLOT);
+            if let Some(master) = self.masters.get_mut(&id) {
+                master.retry_at = Some(at);
+            }
+        }
+        true
+    }
+
+    /// A forced failover needs no majority, but an epoch that nobody else uses.
+    fn wait_forced(&mut self, now: Millis, id: MasterId) -> bool {
+        let master = &self.masters[&id];
+        let Some(failover) = &master.failover else { return false };
+        let (epoch, me, tries) = (failover.epoch, self.identity.myid, failover.tries);
+        let waited = now.since(failover.changed);
+        let rival = master.peers.values().filter_map(|peer| peer.vote).find(|&(who, at)| at == epoch && who != me);
+        if let Some((rival, _)) = rival {
+            let beaten = master.votes_for(rival, epoch) >= majority(master);
+            // Of two that met in one epoch, one moves on and the other votes for it there.
+            let patience = if me < rival { 0 } else { 2 * SLOT };
+            if beaten || (waited >= patience && tries >= FORCED_TRIES) {
+                self.abort(id, "-failover-abort-not-elected");
+                return true;
+            }
+            if waited >= patience {
+                self.next_epoch(now, id);
+            }
+            return false;
+        }
+        let connected = |peer: &&super::Peer| self.links[&peer.link].cmd.is_up();
+        let all_answered = master.peers.values().filter(connected).all(|peer| peer.answered >= Some(epoch));
+        if all_answered || waited >= SLOT {
+            self.elected(now, id);
+            return true;
+        }
+        false
+    }
+
+    fn next_epoch(&mut self, now: Millis, id: MasterId) {
+        self.current_epoch += 1;
+        let epoch = self.current_epoch;
+        let Some(failover) = self.masters.get_mut(&id).and_then(|master| master.failover.as_mut()) else { return };
+        failover.epoch = epoch;
+        failover.changed = now;
+        failover.tries += 1;
+        self.out.event(Level::Warning, "+new-epoch", epoch.to_string());
+        self.seek_votes(now, id, epoch);
+    }
+
+    fn elected(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let text = self.out.master(master);
+        self.out.event(Level::Warning, "+elected-leader", text.clone());
+        if self.simulate_failure & CRASH_AFTER_ELECTION != 0 {
+            self.out.push(Effect::Crash { code: CRASH_CODE });
+        }
+        self.out.event(Level::Warning, "+failover-state-select-slave", text);
+        self.enter(now, id, Step::SelectReplica);
+    }
+
+    /// Somebody else has our vote in `epoch`, or published a config epoch: an attempt that can still be taken
+    /// back, or that could no longer be told from theirs, ends.
+    pub(super) fn give_way(&mut self, now: Millis, id: MasterId, epoch: u64) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let Some(failover) = &master.failover else { return };
+        let outdated = failover.epoch <= master.config_epoch;
+        let beaten = match failover.step {
+            Step::WaitStart | Step::SelectReplica => outdated || failover.epoch < epoch,
+            Step::SendReplicaofNoOne { .. } | Step::WaitPromotion { .. } => outdated,
+            Step::ReconfReplicas { .. } | Step::UpdateConfig { .. } => false,
+        };
+        if beaten {
+            self.abort(id, "-failover-abort-not-elected");
+            self.act(now, id);
+        }
+    }
+
+    /// A vote or an epoch of ours did not reach the disk: what rests on it is taken back.
+    pub(super) fn withdraw_unsaved(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        (master.leader, master.leader_epoch) = (master.durable_vote.leader, master.durable_vote.epoch);
+        if matches!(master.failover.as_ref().map(|f| f.step), Some(Step::WaitStart | Step::SelectReplica)) {
+            master.retry_at = Some(now + SAVE_RETRY);
+            self.abort(id, "-failover-abort-not-elected");
+        }
+    }
+}
+
+/// For every candidate, the votes known and all voters of whom nothing is known stay below the majority.
+fn nobody_won(master: &Master, epoch: u64) -> bool {
+    let mut votes: BTreeMap<RunId, usize> = BTreeMap::new();
+    let mut unknown = 0;
+    for peer in master.peers.values() {
+        match peer.vote {
+            Some((candidate, at)) if at == epoch => *votes.entry(candidate).or_default() += 1,
+            _ => unknown += usize::from(peer.abstained < Some(epoch)),
+        }
+    }
+    if let (Some(candidate), true) = (master.leader, master.leader_epoch == epoch) {
+        *votes.entry(candidate).or_default() += 1;
+    }
+    votes.values().max().unwrap_or(&0) + unknown < majority(master)
+}

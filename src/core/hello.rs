@@ -1,0 +1,255 @@
+//! Hello messages: how Sentinels find each other and learn of a new master. Eight fields joined by commas:
+//! `ip,port,runid,current_epoch,master_name,master_ip,master_port,master_config_epoch`.
+
+use super::effect::Level;
+use super::ids::{Addr, MasterId, PeerId, RunId};
+use super::model::Peer;
+use super::{Sentinel, current_addr};
+use crate::base::{Millis, quote};
+
+/// A copied `myid` is reported at most this often, ms.
+const OWN_ID_REPORT_PERIOD: u64 = 60_000;
+/// Longest host that is taken from a peer: a DNS name's limit.
+const HOST_MAX: usize = 253;
+
+/// A well-formed hello.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    pub addr: Addr,
+    pub run_id: RunId,
+    pub current_epoch: u64,
+    pub master_name: String,
+    pub master_addr: Addr,
+    pub config_epoch: u64,
+}
+
+impl Hello {
+    /// `None` for anything malformed: what a peer says ends in the configuration file, so nothing doubtful enters.
+    #[must_use]
+    pub fn parse(payload: &[u8]) -> Option<Hello> {
+        if quote::has_control(payload) {
+            return None;
+        }
+        let text = std::str::from_utf8(payload).ok()?;
+        let mut fields = text.split(',');
+        let mut next = || fields.next();
+        let (ip, port, run_id, epoch) = (next()?, next()?, next()?, next()?);
+        let (name, master_ip, master_port, config_epoch) = (next()?, next()?, next()?, next()?);
+        if next().is_some() || name.is_empty() {
+            return None;
+        }
+        Some(Hello {
+            addr: addr(ip, port)?,
+            run_id: RunId::parse(run_id.as_bytes())?,
+            current_epoch: number(epoch)?,
+            master_name: name.into(),
+            master_addr: addr(master_ip, master_port)?,
+            config_epoch: number(config_epoch)?,
+        })
+    }
+}
+
+fn addr(host: &str, port: &str) -> Option<Addr> {
+    let port = u16::try_from(number(port)?).ok().filter(|&port| port != 0)?;
+    let good = !host.is_empty() && host.len() <= HOST_MAX && !host.contains(char::is_whitespace);
+    good.then(|| Addr::new(host, port))
+}
+
+/// Digits only: no sign, no blank.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[expect(clippy::too_many_arguments, reason = "the eight fields of the wire, in their order")]
+pub(super) fn compose(
+    ip: &str,
+    port: u16,
+    run_id: RunId,
+    current_epoch: u64,
+    name: &str,
+    master_ip: &str,
+    master_port: u16,
+    config_epoch: u64,
+) -> Vec<u8> {
+    format!("{ip},{port},{run_id},{current_epoch},{name},{master_ip},{master_port},{config_epoch}").into_bytes()
+}
+
+impl Sentinel {
+    /// A hello that a peer published to us directly. Malformed and foreign ones are ignored.
+    pub fn hello(&mut self, now: Millis, payload: &[u8]) {
+        self.notice_gap(now);
+        if let Some(hello) = Hello::parse(payload) {
+            self.take_hello(now, &hello);
+        }
+        self.check_invariants();
+    }
+
+    pub(super) fn take_hello(&mut self, now: Millis, hello: &Hello) {
+        if hello.run_id == self.identity.myid {
+            self.report_own_id(now, hello);
+            return;
+        }
+        let Some(&id) = self.names.get(hello.master_name.as_str()) else { return };
+        let Some(peer) = self.find_or_add_peer(now, id, hello) else { return };
+        if let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) {
+            peer.last_hello = now;
+        }
+        // A configuration cannot be newer than the epoch it was agreed in.
+        self.adopt_epoch(hello.current_epoch.max(hello.config_epoch));
+        self.adopt_config(now, id, peer, hello);
+    }
+
+    /// Our own words come back to us from every server. Only a hello that names another port cannot be ours.
+    fn report_own_id(&mut self, now: Millis, hello: &Hello) {
+        let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
+        if hello.addr.port == port || self.own_id_reported.is_some_and(|at| now.since(at) < OWN_ID_REPORT_PERIOD) {
+            return;
+        }
+        self.own_id_reported = Some(now);
+        self.out.log(
+            Level::Warning,
+            format!(
+                "Another Sentinel at {} announces our own id {}: was a configuration file copied together with its \
+                 myid? It is not counted as a peer",
+                hello.addr, hello.run_id
+            ),
+        );
+    }
+
+    /// The peer of this address and id under this master, added (or moved here) when it is new.
+    fn find_or_add_peer(&mut self, now: Millis, id: MasterId, hello: &Hello) -> Option<PeerId> {
+        let master = self.masters.get(&id)?;
+        let known = master.peers.values().find(|peer| peer.run_id == hello.run_id);
+        if let Some(peer) = known.filter(|peer| peer.addr.same(&hello.addr)) {
+            return Some(peer.id);
+        }
+        if known.is_some() {
+            let text = format!(
+                "{} ip {} port {} for {}",
+                self.out.master(master),
+                self.out.host(&hello.addr),
+                hello.addr.port,
+                hello.run_id
+            );
+            self.out.event(Level::Notice, "+sentinel-address-switch", text);
+            self.move_peer(now, id, hello);
+        } else {
+            self.drop_squatters(&hello.addr, hello.run_id);
+            self.add_peer(now, id, hello.run_id, &hello.addr);
+        }
+        self.out.mark_dirty();
+        let peer = self.masters.get(&id)?.peers.values().find(|peer| peer.run_id == hello.run_id)?;
+        Some(peer.id)
+    }
+
+    pub(super) fn add_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) {
+        let link = self.peer_link(now, run_id, addr, id);
+        let peer = PeerId(self.fresh_id());
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        master.peers.insert(
+            peer,
+            Peer {
+                id: peer,
+                run_id,
+                addr: addr.clone(),
+                link,
+                sdown: None,
+                last_down: None,
+                agrees: false,
+                heard: None,
+                asked: None,
+                asking: false,
+                vote: None,
+                abstained: None,
+                answered: None,
+                last_hello: now,
+                hello_sent: Millis(0),
+                hello_asked: None,
+            },
+        );
+        let text = self.out.peer(master, &master.peers[&peer]);
+        self.out.event(Level::Notice, "+sentinel", text);
+        // A peer already linked for another master need not wait for a new connection to be greeted.
+        self.hello_to_peer(now, id, peer);
+    }
+
+    /// A known peer has a new address: under every master, and its link goes there.
+    fn move_peer(&mut self, now: Millis, seen_by: MasterId, hello: &Hello) {
+        self.drop_squatters(&hello.addr, hello.run_id);
+        let mut others = 0;
+        for master in self.masters.values_mut() {
+            for peer in master.peers.values_mut().filter(|peer| peer.run_id == hello.run_id) {
+                peer.addr = hello.addr.clone();
+                others += usize::from(master.id != seen_by);
+            }
+        }
+        if let Some(&link) = self.peer_links.get(&hello.run_id) {
+            if let Some(link) = self.links.get_mut(&link) {
+                link.addr = hello.addr.clone();
+            }
+            self.redial(now, link);
+        }
+        if others > 0
+            && let Some(master) = self.masters.get(&seen_by)
+            && let Some(peer) = master.peers.values().find(|peer| peer.run_id == hello.run_id)
+        {
+            let text = format!("{} {others} additional matching instances", self.out.peer(master, peer));
+            self.out.event(Level::Notice, "+sentinel-address-update", text);
+        }
+    }
+
+    /// One address, one Sentinel: whoever else is known there is gone, and must not count in a majority.
+    fn drop_squatters(&mut self, addr: &Addr, owner: RunId) {
+        let squatters: Vec<(MasterId, PeerId)> = self
+            .masters
+            .values()
+            .flat_map(|master| master.peers.values().map(|peer| (master.id, peer)))
+            .filter(|(_, peer)| peer.run_id != owner && peer.addr.same(addr))
+            .map(|(id, peer)| (id, peer.id))
+            .collect();
+        for (id, peer) in squatters {
+            let master = &self.masters[&id];
+            let text = self.out.peer(master, &master.peers[&peer]);
+            self.out.event(Level::Notice, "+sentinel-invalid-addr", text);
+            self.out.mark_dirty();
+            self.drop_peer(id, peer);
+        }
+    }
+
+    pub(super) fn drop_peer(&mut self, id: MasterId, peer: PeerId) {
+        let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.remove(&peer)) else { return };
+        self.leave_link(peer.link, id);
+    }
+
+    /// A larger epoch anywhere is ours from now on.
+    pub(super) fn adopt_epoch(&mut self, epoch: u64) {
+        if epoch > self.current_epoch {
+            self.current_epoch = epoch;
+            self.out.mark_dirty();
+            self.out.event(Level::Warning, "+new-epoch", epoch.to_string());
+        }
+    }
+
+    /// A larger config epoch names the master's address from now on.
+    fn adopt_config(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        if hello.config_epoch <= master.config_epoch {
+            return;
+        }
+        master.config_epoch = hello.config_epoch;
+        self.out.mark_dirty();
+        let from = current_addr(master).clone();
+        if from.same(&hello.master_addr) {
+            // Somebody made sure of the address we have: whatever we were about to promote comes too late.
+            self.give_way(now, id, hello.config_epoch);
+            return;
+        }
+        if let Some(peer) = master.peers.get(&peer) {
+            let text = self.out.peer(master, peer);
+            self.out.event(Level::Warning, "+config-update-from", text);
+        }
+        self.announce_switch(id, &from, &hello.master_addr);
+        self.run_reconfig_script(now, id, "observer", &from, &hello.master_addr);
+        self.switch_to(now, id, hello.master_addr.clone());
+    }
+}

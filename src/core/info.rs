@@ -1,0 +1,402 @@
+//! INFO: what a server says about itself, and what follows from it.
+
+use super::effect::Level;
+use super::failover::Step;
+use super::ids::{Addr, MasterId, ReplicaId, RunId};
+use super::link::renamed;
+use super::model::{CachedInfo, Expect, Master, Node, Owner, Reconf, Replica, Role};
+use super::{Sentinel, current_addr};
+use crate::base::{Millis, quote};
+
+/// Replicas taken from one INFO; a server that lists more is not one.
+const REPLICAS_MAX: usize = 1_024;
+/// Longest host name believed.
+const HOST_MAX: usize = 253;
+
+/// The meaning of one INFO text. Parsing is total: what is not understood is not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InfoReport {
+    pub run_id: Option<RunId>,
+    /// `Some(true)`: `role:master`.
+    pub is_master: Option<bool>,
+    pub replicas: Vec<Addr>,
+    pub master_host: Option<String>,
+    pub master_port: Option<u16>,
+    pub link_up: Option<bool>,
+    /// Seconds; 0 when the line is absent.
+    pub link_down_seconds: u64,
+    pub priority: Option<u32>,
+    pub offset: Option<u64>,
+    pub announced: Option<bool>,
+    pub sync_in_progress: bool,
+}
+
+impl InfoReport {
+    #[must_use]
+    pub fn parse(text: &[u8]) -> InfoReport {
+        let mut report = InfoReport::default();
+        for line in text.split(|&byte| byte == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
+            let (key, value) = (&line[..colon], &line[colon + 1..]);
+            let Ok(value) = std::str::from_utf8(value) else { continue };
+            report.line(key, value);
+        }
+        report
+    }
+
+    fn line(&mut self, key: &[u8], value: &str) {
+        match key {
+            b"run_id" => self.run_id = RunId::parse(value.as_bytes()),
+            b"role" => {
+                self.is_master = match value {
+                    "master" => Some(true),
+                    "slave" => Some(false),
+                    _ => None,
+                }
+            }
+            b"master_host" => self.master_host = good_host(value).map(str::to_owned),
+            b"master_port" => self.master_port = value.parse().ok(),
+            b"master_link_status" => self.link_up = Some(value.eq_ignore_ascii_case("up")),
+            b"master_link_down_since_seconds" => self.link_down_seconds = value.parse().unwrap_or(0),
+            b"slave_priority" => self.priority = value.parse().ok(),
+            b"slave_repl_offset" => self.offset = value.parse().ok(),
+            b"replica_announced" => self.announced = value.parse().ok().map(|n: u32| n != 0),
+            b"master_sync_in_progress" => self.sync_in_progress = value == "1",
+            _ if is_replica_key(key) && self.replicas.len() < REPLICAS_MAX => {
+                self.replicas.extend(replica_addr(value));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `slave0`, `slave17`, …
+fn is_replica_key(key: &[u8]) -> bool {
+    key.strip_prefix(b"slave").is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
+}
+
+/// `ip=127.0.0.1,port=6380,state=online,…`, or the form before 2.8: `127.0.0.1,6380,online`. A line with
+/// `type=rdb-channel` is a second connection of a replica that has its own line.
+fn replica_addr(value: &str) -> Option<Addr> {
+    if !value.contains("ip=") {
+        let mut fields = value.split(',');
+        return usable(fields.next()?, fields.next()?);
+    }
+    let field = |wanted: &str| value.split(',').find_map(|pair| pair.strip_prefix(wanted)?.strip_prefix('='));
+    if field("type").is_some_and(|kind| kind == "rdb-channel") {
+        return None;
+    }
+    usable(field("ip")?, field("port")?)
+}
+
+fn usable(host: &str, port: &str) -> Option<Addr> {
+    let port: u16 = port.parse().ok().filter(|&port| port != 0)?;
+    Some(Addr::new(good_host(host)?, port))
+}
+
+fn good_host(host: &str) -> Option<&str> {
+    let odd = host.is_empty() || host.len() > HOST_MAX || quote::has_control(host.as_bytes());
+    (!odd && !host.contains(char::is_whitespace) && !host.contains('%')).then_some(host)
+}
+
+impl Node {
+    pub(super) fn new(addr: Addr, link: super::LinkId, role: Role, now: Millis) -> Node {
+        Node {
+            addr,
+            run_id: None,
+            link,
+            sdown: None,
+            last_down: None,
+            info: None,
+            info_asked: None,
+            role_reported: role,
+            role_reported_at: now,
+            hello_sent: Millis(0),
+            hello_asked: None,
+            script_kill_sent: false,
+        }
+    }
+
+    /// Not down, and not declared down within the last `span` ms.
+    fn was_well_for(&self, now: Millis, span: u64) -> bool {
+        self.sdown.is_none() && self.last_down.is_none_or(|at| now.since(at) > span)
+    }
+}
+
+impl Sentinel {
+    pub(super) fn master_info(&mut self, now: Millis, id: MasterId, text: &[u8]) {
+        let report = InfoReport::parse(text);
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let first = master.node.info.is_none();
+        master.node.info = Some(CachedInfo { at: now, text: text.into() });
+        let rebooted = take_run_id(&mut master.node, report.run_id);
+        if rebooted {
+            if master.settings.reboot_down_after > 0 {
+                master.rebooted = Some(now);
+            }
+            let text = self.out.master(master);
+            self.out.event(Level::Notice, "+reboot", text);
+        }
+        self.take_replicas(now, id, &report, first);
+
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(role) = report.is_master.map(role_of) else { return };
+        if master.node.role_reported != role {
+            master.node.role_reported = role;
+            master.node.role_reported_at = now;
+            let text = format!("{} new reported role is {}", self.out.master(master), role.word());
+            let channel = if role == Role::Master { "+role-change" } else { "-role-change" };
+            self.out.event(Level::Verbose, channel, text);
+        }
+        // A master that turned replica is judged by the clock, a master that is well again lets others be mended.
+        self.act(now, id);
+    }
+
+    /// Replicas that the master names and we do not know yet. The first INFO after a RESET also ends the memory
+    /// of those it does not name.
+    fn take_replicas(&mut self, now: Millis, id: MasterId, report: &InfoReport, first: bool) {
+        for addr in &report.replicas {
+            let Some(master) = self.masters.get_mut(&id) else { return };
+            if addr.same(&master.node.addr) {
+                continue;
+            }
+            if let Some(replica) = master.replicas.values_mut().find(|replica| replica.node.addr.same(addr)) {
+                if std::mem::take(&mut replica.hidden) {
+                    let replica = replica.id;
+                    self.announce_replica(id, replica);
+                }
+                continue;
+            }
+            self.add_replica(now, id, addr.clone());
+        }
+        if first && report.is_master == Some(true) {
+            let Some(master) = self.masters.get(&id) else { return };
+            if master.failover.is_none() {
+                let hidden: Vec<ReplicaId> = master.replicas.values().filter(|r| r.hidden).map(|r| r.id).collect();
+                for replica in hidden {
+                    self.drop_replica(id, replica);
+                }
+            }
+        }
+    }
+
+    /// A new replica, linked and announced.
+    pub(super) fn add_replica(&mut self, now: Millis, id: MasterId, addr: Addr) {
+        let replica = ReplicaId(self.fresh_id());
+        let link = self.add_link(now, addr.clone(), Owner::Replica(id, replica));
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        master.replicas.insert(replica, Replica::new(replica, Node::new(addr, link, Role::Replica, now), now));
+        self.announce_replica(id, replica);
+    }
+
+    pub(super) fn announce_replica(&mut self, id: MasterId, replica: ReplicaId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let text = self.out.replica(master, &master.replicas[&replica]);
+        self.out.event(Level::Notice, "+slave", text);
+        self.out.mark_dirty();
+    }
+
+    pub(super) fn drop_replica(&mut self, id: MasterId, replica: ReplicaId) {
+        let Some(replica) = self.masters.get_mut(&id).and_then(|m| m.replicas.remove(&replica)) else { return };
+        self.leave_link(replica.node.link, id);
+    }
+
+    pub(super) fn replica_info(&mut self, now: Millis, id: MasterId, replica: ReplicaId, text: &[u8]) {
+        let report = InfoReport::parse(text);
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(node) = master.replicas.get_mut(&replica) else { return };
+        node.node.info = Some(CachedInfo { at: now, text: text.into() });
+        let rebooted = take_run_id(&mut node.node, report.run_id);
+        node.take(now, &report);
+        let role = report.is_master.map_or(node.node.role_reported, role_of);
+        let changed = node.node.role_reported != role;
+        if changed {
+            node.node.role_reported = role;
+            node.node.role_reported_at = now;
+            if role == Role::Replica {
+                node.master_addr_changed = now;
+            }
+        }
+        let (master, node) = (&self.masters[&id], &self.masters[&id].replicas[&replica]);
+        if rebooted {
+            let text = self.out.replica(master, node);
+            self.out.event(Level::Notice, "+reboot", text);
+        }
+        if changed {
+            let text = format!("{} new reported role is {}", self.out.replica(master, node), role.word());
+            let channel = if role == Role::Replica { "+role-change" } else { "-role-change" };
+            self.out.event(Level::Verbose, channel, text);
+        }
+        if self.tilt.is_some() {
+            return;
+        }
+        match role {
+            Role::Master => self.replica_says_master(now, id, replica),
+            Role::Replica => self.replica_follows(now, id, replica),
+        }
+        self.act(now, id);
+    }
+
+    fn replica_says_master(&mut self, now: Millis, id: MasterId, replica: ReplicaId) {
+        let master = &self.masters[&id];
+        let node = &master.replicas[&replica];
+        match master.failover.as_ref().map(|failover| failover.step) {
+            Some(Step::WaitPromotion { promoted }) if promoted == replica => return self.promoted(now, id),
+            Some(step) if step.promoted() == Some(replica) => return,
+            _ => {}
+        }
+        // Others may know a newer master than we: give their hello the time to reach us.
+        let grace = 4 * self.tunables.publish_period;
+        if node.node.was_well_for(now, grace)
+            && now.since(node.node.role_reported_at) > grace
+            && self.looks_sane(now, master)
+        {
+            self.turn_to_master(now, id, replica, "+convert-to-slave");
+        }
+    }
+
+    fn replica_follows(&mut self, now: Millis, id: MasterId, replica: ReplicaId) {
+        let master = &self.masters[&id];
+        let node = &master.replicas[&replica];
+        let follows_current = node.master_addr.as_ref().is_some_and(|addr| addr.same(current_addr(master)));
+        if follows_current && matches!(node.reconf, Reconf::Sent | Reconf::InProgress) {
+            let synced = node.link_up;
+            if node.reconf == Reconf::Sent {
+                self.set_reconf(now, id, replica, Reconf::InProgress, "+slave-reconf-inprog");
+            }
+            if synced {
+                self.set_reconf(now, id, replica, Reconf::Done, "+slave-reconf-done");
+            }
+            return;
+        }
+        let timeout = master.settings.failover_timeout;
+        let astray = !follows_current
+            && master.failover.is_none()
+            && now.since(node.master_addr_changed) > timeout
+            && node.node.was_well_for(now, timeout);
+        if astray && self.looks_sane(now, master) {
+            self.turn_to_master(now, id, replica, "+fix-slave-config");
+        }
+    }
+
+    pub(super) fn set_reconf(
+        &mut self,
+        now: Millis,
+        id: MasterId,
+        replica: ReplicaId,
+        reconf: Reconf,
+        channel: &'static str,
+    ) {
+        let Some(node) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&replica)) else { return };
+        node.reconf = reconf;
+        node.reconf_changed = now;
+        let text = self.out.replica(&self.masters[&id], &self.masters[&id].replicas[&replica]);
+        self.out.event(Level::Notice, channel, text);
+    }
+
+    /// We think it is master, it says so, it is not down, and that is recent news.
+    fn looks_sane(&self, now: Millis, master: &Master) -> bool {
+        master.node.role_reported == Role::Master
+            && master.node.sdown.is_none()
+            && master.odown.is_none()
+            && master.node.info.as_ref().is_some_and(|info| now.since(info.at) < 2 * self.tunables.info_period)
+    }
+
+    /// Outside a failover: tells a replica that went astray to follow the master.
+    fn turn_to_master(&mut self, now: Millis, id: MasterId, replica: ReplicaId, channel: &'static str) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let target = master.node.addr.clone();
+        let Some(node) = master.replicas.get_mut(&replica) else { return };
+        // Once per INFO period: it is polled more often than that, but needs time to obey.
+        if node.turned.is_some_and(|at| now.since(at) < self.tunables.info_period) || node.node.addr.same(&target) {
+            return;
+        }
+        node.turned = Some(now);
+        if self.send_replicaof(now, id, replica, Some(&target)) {
+            let (master, node) = (&self.masters[&id], &self.masters[&id].replicas[&replica]);
+            let text = self.out.replica(master, node);
+            self.out.event(Level::Notice, channel, text);
+        }
+    }
+
+    /// The transaction that makes a replica follow `target`, or be a master when there is none; INFO rides
+    /// behind it, so that the new role is known one round trip later. False when it could not be sent.
+    pub(super) fn send_replicaof(
+        &mut self,
+        now: Millis,
+        id: MasterId,
+        replica: ReplicaId,
+        target: Option<&Addr>,
+    ) -> bool {
+        let Some(master) = self.masters.get_mut(&id) else { return false };
+        let Some(node) = master.replicas.get_mut(&replica) else { return false };
+        let Some(link) = self.links.get_mut(&node.node.link) else { return false };
+        if !link.cmd.is_up() || link.is_clogged() {
+            return false;
+        }
+        let name = |command: &'static str| renamed(&master.settings, command).as_bytes();
+        let (host, port) = match target {
+            None => ("NO".to_owned(), "ONE".to_owned()),
+            Some(addr) => (self.out.host(addr), addr.port.to_string()),
+        };
+        let out = &mut self.out;
+        link.command(out, Expect::Ignored, &[name("MULTI")]);
+        link.command(out, Expect::Ignored, &[name("SLAVEOF"), host.as_bytes(), port.as_bytes()]);
+        link.command(out, Expect::Ignored, &[name("CONFIG"), b"REWRITE"]);
+        link.command(out, Expect::Ignored, &[name("CLIENT"), b"KILL", b"TYPE", b"normal"]);
+        link.command(out, Expect::Ignored, &[name("CLIENT"), b"KILL", b"TYPE", b"pubsub"]);
+        link.command(out, Expect::Exec(id, replica), &[name("EXEC")]);
+        if link.command(out, Expect::InfoReplica(id, replica), &[name("INFO")]) {
+            node.node.info_asked = Some(now);
+        }
+        true
+    }
+}
+
+impl Replica {
+    pub(super) fn new(id: ReplicaId, node: Node, now: Millis) -> Replica {
+        Replica {
+            id,
+            node,
+            priority: 100,
+            offset: 0,
+            master_addr: None,
+            master_addr_changed: now,
+            link_up: false,
+            link_down_ms: 0,
+            announced: true,
+            first_sync: false,
+            reconf: Reconf::None,
+            reconf_changed: now,
+            turned: None,
+            hidden: false,
+        }
+    }
+
+    fn take(&mut self, now: Millis, report: &InfoReport) {
+        self.link_down_ms = report.link_down_seconds.saturating_mul(1_000);
+        if let (Some(host), Some(port)) = (&report.master_host, report.master_port) {
+            let addr = Addr::new(host, port);
+            if self.master_addr.as_ref() != Some(&addr) {
+                self.master_addr = Some(addr);
+                self.master_addr_changed = now;
+            }
+        }
+        self.link_up = report.link_up.unwrap_or(false);
+        self.priority = report.priority.unwrap_or(self.priority);
+        self.offset = report.offset.unwrap_or(self.offset);
+        self.announced = report.announced.unwrap_or(self.announced);
+        self.first_sync = report.sync_in_progress && self.offset <= 1;
+    }
+}
+
+/// Stores the run id; true when it differs from the one known before: another process.
+fn take_run_id(node: &mut Node, reported: Option<RunId>) -> bool {
+    let Some(run_id) = reported else { return false };
+    node.run_id.replace(run_id).is_some_and(|before| before != run_id)
+}
+
+fn role_of(is_master: bool) -> Role {
+    if is_master { Role::Master } else { Role::Replica }
+}

@@ -1,0 +1,350 @@
+//! Links: dialling, dropping, and the one way to send a command.
+
+use super::effect::{ConnKind, Level};
+use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
+use super::input::Gone;
+use super::model::{Conn, Expect, Link, Owner};
+use super::outbox::Outbox;
+use super::snapshot::Settings;
+use super::{Effect, Sentinel};
+use crate::base::Millis;
+use std::collections::{BTreeSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+/// The channel of hello messages.
+pub(super) const HELLO_CHANNEL: &[u8] = b"__sentinel__:hello";
+/// Unanswered commands a link may carry for each instance that shares it.
+const PENDING_PER_SHARER: usize = 100;
+/// A dial that is neither accepted nor refused is given up after this many ms: the kernel would go on for two
+/// minutes, with growing pauses in which a healed network is not noticed.
+const DIAL_PATIENCE: u64 = 3_000;
+
+impl Link {
+    pub(super) fn new(id: LinkId, addr: Addr, owner: Owner, now: Millis) -> Link {
+        Link {
+            id,
+            addr,
+            owner,
+            cmd: Conn::Down,
+            pubsub: Conn::Down,
+            pending: VecDeque::new(),
+            // A node that never answers must time out, too.
+            active_ping: Some(now),
+            ping_sent: now,
+            last_ok: now,
+            last_pong: now,
+            cmd_dialled: None,
+            pubsub_dialled: None,
+            cmd_free_redial: false,
+            pubsub_free_redial: false,
+            pubsub_heard: now,
+            local_ip: None,
+            refusal_logged: false,
+        }
+    }
+
+    /// Queues one command. False when there is no connection to carry it, or too much is unanswered.
+    pub(super) fn command(&mut self, out: &mut Outbox, expect: Expect, args: &[&[u8]]) -> bool {
+        let Some(conn) = self.cmd.id() else { return false };
+        if self.is_clogged() {
+            return false;
+        }
+        let mut bytes = Vec::with_capacity(64);
+        crate::resp::request(&mut bytes, args);
+        out.push(Effect::Send { conn, bytes });
+        self.pending.push_back(expect);
+        true
+    }
+
+    pub(super) fn is_clogged(&self) -> bool {
+        self.pending.len() >= PENDING_PER_SHARER * self.sharers()
+    }
+
+    pub(super) fn ping(&mut self, out: &mut Outbox, now: Millis, name: &str) {
+        if self.command(out, Expect::Ping, &[name.as_bytes()]) {
+            self.ping_sent = now;
+            self.active_ping.get_or_insert(now);
+        }
+    }
+}
+
+/// What the servers of this master call the command.
+pub(super) fn renamed<'a>(settings: &'a Settings, command: &'a str) -> &'a str {
+    let found = settings.rename_commands.iter().find(|(old, _)| old.eq_ignore_ascii_case(command));
+    found.map_or(command, |(_, new)| new)
+}
+
+impl Sentinel {
+    pub(super) fn add_link(&mut self, now: Millis, addr: Addr, owner: Owner) -> LinkId {
+        let id = LinkId(self.fresh_id());
+        self.links.insert(id, Link::new(id, addr, owner, now));
+        self.dial_missing(now, id);
+        id
+    }
+
+    /// The link to a peer: the one it has already, or a new one.
+    pub(super) fn peer_link(&mut self, now: Millis, run_id: RunId, addr: &Addr, master: MasterId) -> LinkId {
+        if let Some(&id) = self.peer_links.get(&run_id) {
+            let link = self.links.get_mut(&id).expect("peer_links names living links");
+            if let Owner::Peer(_, masters) = &mut link.owner {
+                masters.insert(master);
+            }
+            return id;
+        }
+        let id = self.add_link(now, addr.clone(), Owner::Peer(run_id, BTreeSet::from([master])));
+        self.peer_links.insert(run_id, id);
+        id
+    }
+
+    /// One sharer less; the last one closes the link.
+    pub(super) fn leave_link(&mut self, id: LinkId, master: MasterId) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if let Owner::Peer(run_id, masters) = &mut link.owner {
+            masters.remove(&master);
+            if !masters.is_empty() {
+                return;
+            }
+            self.peer_links.remove(run_id);
+        }
+        self.hang_up(id, ConnKind::Command);
+        self.hang_up(id, ConnKind::PubSub);
+        self.links.remove(&id);
+    }
+
+    /// Closes one connection from our side.
+    pub(super) fn hang_up(&mut self, id: LinkId, kind: ConnKind) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let side = if kind == ConnKind::Command { &mut link.cmd } else { &mut link.pubsub };
+        let Some(conn) = std::mem::replace(side, Conn::Down).id() else { return };
+        self.conns.remove(&conn);
+        self.out.push(Effect::Close { conn });
+        if kind == ConnKind::Command {
+            self.forget_pending(id);
+        }
+    }
+
+    /// Nothing that was asked on the command connection will be answered any more.
+    fn forget_pending(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.pending.clear();
+        match link.owner.clone() {
+            Owner::Master(master) => {
+                if let Some(master) = self.masters.get_mut(&master) {
+                    (master.node.info_asked, master.node.hello_asked) = (None, None);
+                }
+            }
+            Owner::Replica(master, replica) => {
+                let replica = self.masters.get_mut(&master).and_then(|master| master.replicas.get_mut(&replica));
+                if let Some(replica) = replica {
+                    (replica.node.info_asked, replica.node.hello_asked) = (None, None);
+                }
+            }
+            Owner::Peer(_, masters) => {
+                for master in masters {
+                    let Some(master) = self.masters.get_mut(&master) else { continue };
+                    for peer in master.peers.values_mut().filter(|peer| peer.link == id) {
+                        (peer.asking, peer.hello_asked) = (false, None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Redials from scratch, with the settings of this moment: new password, new address.
+    pub(super) fn redial(&mut self, now: Millis, id: LinkId) {
+        self.hang_up(id, ConnKind::Command);
+        self.hang_up(id, ConnKind::PubSub);
+        if let Some(link) = self.links.get_mut(&id) {
+            (link.cmd_dialled, link.pubsub_dialled, link.refusal_logged) = (None, None, false);
+        }
+        self.dial_missing(now, id);
+    }
+
+    /// Drops what has been silent for too long and dials what is missing, each connection at most once a period.
+    pub(super) fn tend_link(&mut self, now: Millis, id: LinkId, down_after: u64) {
+        let Some(link) = self.links.get(&id) else { return };
+        let age = |conn: Conn| match conn {
+            Conn::Down => None,
+            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(now.since(since)),
+        };
+        let old = |conn: Conn| age(conn).is_some_and(|age| age > self.tunables.min_link_reconnect_period);
+        let stuck =
+            |conn: Conn| matches!(conn, Conn::Dialling { .. }) && age(conn).is_some_and(|age| age > DIAL_PATIENCE);
+        let half = down_after / 2;
+        let unanswered = link.active_ping.is_some_and(|since| now.since(since) > half);
+        let drop_cmd = stuck(link.cmd) || (old(link.cmd) && unanswered && now.since(link.last_pong) > half);
+        let deaf = now.since(link.pubsub_heard) > 3 * self.tunables.publish_period;
+        let drop_pubsub = stuck(link.pubsub) || (old(link.pubsub) && deaf);
+        if drop_cmd {
+            self.hang_up(id, ConnKind::Command);
+        }
+        if drop_pubsub {
+            self.hang_up(id, ConnKind::PubSub);
+        }
+        self.dial_missing(now, id);
+    }
+
+    fn dial_missing(&mut self, now: Millis, id: LinkId) {
+        let period = self.tunables.ping_period;
+        let Some(link) = self.links.get(&id) else { return };
+        let due = |dialled: Option<Millis>| dialled.is_none_or(|at| now.since(at) >= period);
+        let cmd = link.cmd == Conn::Down && due(link.cmd_dialled);
+        let wants_pubsub = !matches!(link.owner, Owner::Peer(..));
+        let pubsub = wants_pubsub && link.pubsub == Conn::Down && due(link.pubsub_dialled);
+        if cmd {
+            self.dial(now, id, ConnKind::Command);
+        }
+        if pubsub {
+            self.dial(now, id, ConnKind::PubSub);
+        }
+    }
+
+    /// Starts a connection and pipelines its opening, so that the first reply is one round trip away.
+    fn dial(&mut self, now: Millis, id: LinkId, kind: ConnKind) {
+        let conn = ConnId(self.fresh_id());
+        let Some(link) = self.links.get_mut(&id) else { return };
+        match kind {
+            ConnKind::Command => link.cmd_dialled = Some(now),
+            ConnKind::PubSub => link.pubsub_dialled = Some(now),
+        }
+        if link.addr.port == 0 {
+            return;
+        }
+        let Some(ip) = link.addr.ip else {
+            if self.options.resolve_hostnames && kind == ConnKind::Command {
+                self.out.push(Effect::Resolve { host: link.addr.host.clone() });
+            }
+            return;
+        };
+        self.conns.insert(conn, (id, kind));
+        self.out.connect(conn, SocketAddr::new(ip, link.addr.port), kind);
+
+        let settings = match &link.owner {
+            Owner::Master(master) | Owner::Replica(master, _) => self.masters.get(master).map(|m| &m.settings),
+            Owner::Peer(..) => None,
+        };
+        let name = |command: &'static str| settings.map_or(command, |settings| renamed(settings, command)).as_bytes();
+        let (user, password) = match settings {
+            Some(settings) => (settings.auth_user.as_bytes(), settings.auth_pass.as_slice()),
+            None if self.options.sentinel_pass.is_empty() => (&b""[..], self.identity.own_password.as_slice()),
+            None => (self.options.sentinel_user.as_bytes(), self.options.sentinel_pass.as_slice()),
+        };
+        let short = &self.identity.myid.as_str()[..8];
+        let client_name = match kind {
+            ConnKind::Command => format!("sentinel-{short}-cmd"),
+            ConnKind::PubSub => format!("sentinel-{short}-pubsub"),
+        };
+        let auth: Vec<&[u8]> = match (user, password) {
+            (_, b"") => vec![],
+            (b"", password) => vec![name("AUTH"), password],
+            (user, password) => vec![name("AUTH"), user, password],
+        };
+        let setname: [&[u8]; 3] = [name("CLIENT"), b"SETNAME", client_name.as_bytes()];
+        match kind {
+            ConnKind::Command => {
+                link.cmd = Conn::Dialling { conn, since: now };
+                if !auth.is_empty() {
+                    link.command(&mut self.out, Expect::Auth, &auth);
+                }
+                link.command(&mut self.out, Expect::Ignored, &setname);
+                let ping = settings.map_or("PING", |settings| renamed(settings, "PING"));
+                link.ping(&mut self.out, now, ping);
+            }
+            ConnKind::PubSub => {
+                link.pubsub = Conn::Dialling { conn, since: now };
+                link.pubsub_heard = now;
+                let mut bytes = Vec::with_capacity(160);
+                if !auth.is_empty() {
+                    crate::resp::request(&mut bytes, &auth);
+                }
+                crate::resp::request(&mut bytes, &setname);
+                crate::resp::request(&mut bytes, &[name("SUBSCRIBE"), HELLO_CHANNEL]);
+                self.out.push(Effect::Send { conn, bytes });
+            }
+        }
+    }
+
+    pub(super) fn connected(&mut self, now: Millis, conn: ConnId, local: IpAddr) {
+        let Some(&(id, kind)) = self.conns.get(&conn) else { return };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        match kind {
+            ConnKind::PubSub => link.pubsub = Conn::Up { conn, since: now },
+            ConnKind::Command => {
+                link.cmd = Conn::Up { conn, since: now };
+                link.local_ip = Some(local);
+                self.greet(now, id);
+            }
+        }
+    }
+
+    pub(super) fn closed(&mut self, now: Millis, conn: ConnId, why: &Gone) {
+        let Some((id, kind)) = self.conns.remove(&conn) else { return };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let (channel, free) = match kind {
+            ConnKind::Command => {
+                link.cmd = Conn::Down;
+                ("-cmd-link-reconnection", std::mem::take(&mut link.cmd_free_redial))
+            }
+            ConnKind::PubSub => {
+                link.pubsub = Conn::Down;
+                ("-pubsub-link-reconnection", std::mem::take(&mut link.pubsub_free_redial))
+            }
+        };
+        let why = match why {
+            Gone::Refused => "Connection refused",
+            Gone::Other(text) => text,
+        };
+        self.out.event(Level::Debug, channel, format!("{} #{why}", self.links[&id].addr));
+        if kind == ConnKind::Command {
+            self.forget_pending(id);
+        }
+        if free {
+            // The first loss of a good connection is redialled at once: most are a restart or a CLIENT KILL.
+            self.dial(now, id, kind);
+        }
+        self.touch_owner(now, id);
+    }
+
+    /// Looks again at whoever uses this link: its state may decide something.
+    pub(super) fn touch_owner(&mut self, now: Millis, id: LinkId) {
+        let Some(link) = self.links.get(&id) else { return };
+        match link.owner.clone() {
+            Owner::Master(master) => self.act(now, master),
+            Owner::Replica(master, _) => {
+                self.judge_others(now, master);
+                self.act(now, master);
+            }
+            Owner::Peer(_, masters) => {
+                for master in masters {
+                    self.judge_others(now, master);
+                    self.act(now, master);
+                }
+            }
+        }
+    }
+
+    /// A name was looked up: everybody known under it gets the address; a failed look-up changes nothing, so
+    /// that the last good address stands.
+    pub(super) fn resolved(&mut self, now: Millis, host: &str, ip: Option<IpAddr>) {
+        let Some(ip) = ip else { return };
+        let named = |addr: &mut Addr| {
+            if &*addr.host == host {
+                addr.ip = Some(ip);
+            }
+        };
+        for master in self.masters.values_mut() {
+            named(&mut master.node.addr);
+            master.replicas.values_mut().for_each(|replica| named(&mut replica.node.addr));
+            master.peers.values_mut().for_each(|peer| named(&mut peer.addr));
+        }
+        let mut waiting = Vec::new();
+        for link in self.links.values_mut().filter(|link| &*link.addr.host == host) {
+            named(&mut link.addr);
+            (link.cmd_dialled, link.pubsub_dialled) = (None, None);
+            waiting.push(link.id);
+        }
+        for id in waiting {
+            self.dial_missing(now, id);
+        }
+    }
+}

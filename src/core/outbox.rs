@@ -1,0 +1,79 @@
+//! Where effects wait until the shell takes them, and the one door for events.
+
+use super::effect::{ConnKind, Effect, Level};
+use super::ids::{Addr, ConnId};
+use super::model::{Master, Peer, Replica};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    queue: VecDeque<Effect>,
+    /// Something durable changed since the last `Save` left.
+    dirty: bool,
+    /// Whether addresses are announced by name.
+    pub hostnames: bool,
+}
+
+impl Outbox {
+    pub fn new(hostnames: bool) -> Outbox {
+        Outbox { hostnames, ..Outbox::default() }
+    }
+
+    /// `Save` overtakes whatever is queued: one save covers everything that changed in this turn.
+    pub fn poll(&mut self) -> Option<Effect> {
+        if std::mem::take(&mut self.dirty) {
+            return Some(Effect::Save);
+        }
+        self.queue.pop_front()
+    }
+
+    pub fn mark_dirty(&mut self) {
+        self.dirty = true;
+    }
+
+    pub fn push(&mut self, effect: Effect) {
+        self.queue.push_back(effect);
+    }
+
+    pub fn connect(&mut self, conn: ConnId, to: SocketAddr, kind: ConnKind) {
+        self.push(Effect::Connect { conn, to, kind });
+    }
+
+    pub fn log(&mut self, level: Level, text: String) {
+        self.push(Effect::Log { level, text });
+    }
+
+    /// An event about nothing in particular.
+    pub fn event(&mut self, level: Level, channel: &'static str, payload: String) {
+        self.push(Effect::Event { level, channel, payload });
+    }
+
+    /// The host of an address as clients and peers are told it.
+    pub fn host(&self, addr: &Addr) -> String {
+        match addr.ip {
+            Some(ip) if !self.hostnames => ip.to_string(),
+            _ => addr.host.to_string(),
+        }
+    }
+
+    /// `master <name> <ip> <port>`
+    pub fn master(&self, master: &Master) -> String {
+        format!("master {} {} {}", master.name, self.host(&master.node.addr), master.node.addr.port)
+    }
+
+    fn of(&self, master: &Master) -> String {
+        format!("@ {} {} {}", master.name, self.host(&master.node.addr), master.node.addr.port)
+    }
+
+    /// `slave <ip>:<port> <ip> <port> @ <master> <ip> <port>`
+    pub fn replica(&self, master: &Master, replica: &Replica) -> String {
+        let addr = &replica.node.addr;
+        format!("slave {addr} {} {} {}", self.host(addr), addr.port, self.of(master))
+    }
+
+    /// `sentinel <runid> <ip> <port> @ <master> <ip> <port>`
+    pub fn peer(&self, master: &Master, peer: &Peer) -> String {
+        format!("sentinel {} {} {} {}", peer.run_id, self.host(&peer.addr), peer.addr.port, self.of(master))
+    }
+}

@@ -1,0 +1,233 @@
+//! The monitoring half: what is sent because time has passed. It runs in TILT, too.
+
+use super::Sentinel;
+use super::failover::Step;
+use super::hello;
+use super::ids::{LinkId, MasterId, ReplicaId};
+use super::link::{HELLO_CHANNEL, renamed};
+use super::model::{Expect, Master, Owner, Reconf, Replica, Role};
+use crate::base::Millis;
+
+/// INFO period, ms, for a replica whose news matter: its master is down or being replaced, or it follows nobody.
+const ANXIOUS_INFO_PERIOD: u64 = 1_000;
+/// INFO period, ms, for a replica that is just being turned to the new master.
+const UNDER_WAY_INFO_PERIOD: u64 = 200;
+
+impl Sentinel {
+    /// Links, INFO, PING and hello of a master, its replicas and its peers, as far as due.
+    pub(super) fn monitor_master(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let down_after = master.settings.down_after;
+        let replicas: Vec<(ReplicaId, LinkId)> = master.replicas.values().map(|r| (r.id, r.node.link)).collect();
+        let peers: Vec<LinkId> = master.peers.values().map(|p| p.link).collect();
+        let own_link = master.node.link;
+
+        for link in std::iter::once(own_link).chain(replicas.iter().map(|&(_, link)| link)).chain(peers) {
+            self.tend_link(now, link, down_after);
+        }
+        self.master_routine(now, id);
+        for (replica, _) in replicas {
+            self.replica_routine(now, id, replica);
+        }
+        self.peer_routine(now, id);
+    }
+
+    fn master_routine(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let info = info_due(now, &master.node, self.tunables.info_period);
+        let hello = self.hello_due(now, master.node.hello_sent, master.node.hello_asked);
+        let (link, down_after) = (master.node.link, master.settings.down_after);
+        if info {
+            self.send_info_to_master(now, id);
+        }
+        self.ping_if_due(now, link, down_after, Some(id));
+        if hello {
+            self.hello_to_master(now, id);
+        }
+    }
+
+    fn replica_routine(&mut self, now: Millis, id: MasterId, replica: ReplicaId) {
+        let Some((master, node)) = self.masters.get(&id).and_then(|m| Some((m, m.replicas.get(&replica)?))) else {
+            return;
+        };
+        let info = info_due(now, &node.node, self.info_period(master, node));
+        let hello = self.hello_due(now, node.node.hello_sent, node.node.hello_asked);
+        let (link, down_after) = (node.node.link, master.settings.down_after);
+        if info {
+            self.send_info_to_replica(now, id, replica);
+        }
+        self.ping_if_due(now, link, down_after, Some(id));
+        if hello {
+            self.hello_to_replica(now, id, replica);
+        }
+    }
+
+    fn peer_routine(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let down_after = master.settings.down_after;
+        let peers: Vec<_> = master
+            .peers
+            .values()
+            .map(|peer| (peer.id, peer.link, self.hello_due(now, peer.hello_sent, peer.hello_asked)))
+            .collect();
+        for (peer, link, hello) in peers {
+            self.ping_if_due(now, link, down_after, None);
+            if hello {
+                self.hello_to_peer(now, id, peer);
+            }
+        }
+    }
+
+    fn info_period(&self, master: &Master, replica: &Replica) -> u64 {
+        let under_way = matches!(replica.reconf, Reconf::Sent | Reconf::InProgress)
+            || matches!(master.failover.as_ref().map(|f| f.step),
+                Some(Step::WaitPromotion { promoted }) if promoted == replica.id);
+        if under_way {
+            UNDER_WAY_INFO_PERIOD
+        } else if master.odown.is_some()
+            || master.failover.is_some()
+            || !replica.link_up
+            || replica.node.role_reported == Role::Master
+        {
+            ANXIOUS_INFO_PERIOD.min(self.tunables.info_period)
+        } else {
+            self.tunables.info_period
+        }
+    }
+
+    fn hello_due(&self, now: Millis, sent: Millis, asked: Option<Millis>) -> bool {
+        let old = |at: Millis| now.since(at) > self.tunables.publish_period;
+        old(sent) && asked.is_none_or(old)
+    }
+
+    /// `servers` names the master whose rename-command map applies; peers have none.
+    fn ping_if_due(&mut self, now: Millis, link: LinkId, down_after: u64, servers: Option<MasterId>) {
+        let Some(link) = self.links.get_mut(&link) else { return };
+        let period = down_after.min(self.tunables.ping_period);
+        if now.since(link.last_pong) > period && now.since(link.ping_sent) > period / 2 {
+            let settings = servers.and_then(|id| self.masters.get(&id)).map(|master| &master.settings);
+            link.ping(&mut self.out, now, settings.map_or("PING", |settings| renamed(settings, "PING")));
+        }
+    }
+
+    /// A command connection stands: learn at once what the node is, and say who we are.
+    pub(super) fn greet(&mut self, now: Millis, link: LinkId) {
+        let Some(link) = self.links.get(&link) else { return };
+        match link.owner.clone() {
+            Owner::Master(id) => {
+                self.send_info_to_master(now, id);
+                self.hello_to_master(now, id);
+            }
+            Owner::Replica(id, replica) => {
+                self.send_info_to_replica(now, id, replica);
+                self.hello_to_replica(now, id, replica);
+            }
+            Owner::Peer(run_id, masters) => {
+                for id in masters {
+                    let peer = self.masters.get(&id).and_then(|m| m.peers.values().find(|p| p.run_id == run_id));
+                    if let Some(peer) = peer.map(|peer| peer.id) {
+                        self.hello_to_peer(now, id, peer);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn send_info_to_master(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(link) = self.links.get_mut(&master.node.link) else { return };
+        let name = renamed(&master.settings, "INFO").as_bytes();
+        if link.command(&mut self.out, Expect::InfoMaster(id), &[name]) {
+            master.node.info_asked = Some(now);
+        }
+    }
+
+    pub(super) fn send_info_to_replica(&mut self, now: Millis, id: MasterId, replica: ReplicaId) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(node) = master.replicas.get_mut(&replica) else { return };
+        let Some(link) = self.links.get_mut(&node.node.link) else { return };
+        let name = renamed(&master.settings, "INFO").as_bytes();
+        if link.command(&mut self.out, Expect::InfoReplica(id, replica), &[name]) {
+            node.node.info_asked = Some(now);
+        }
+    }
+
+    /// Our hello about this master over this link; `None` while we do not know our own address there.
+    fn our_hello(&self, id: MasterId, link: LinkId) -> Option<Vec<u8>> {
+        let master = self.masters.get(&id)?;
+        let ip = if self.options.announce_ip.is_empty() {
+            self.links.get(&link)?.local_ip?.to_string()
+        } else {
+            self.options.announce_ip.clone()
+        };
+        let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
+        let addr = super::current_addr(master);
+        Some(hello::compose(
+            &ip,
+            port,
+            self.identity.myid,
+            self.current_epoch,
+            &master.name,
+            &self.out.host(addr),
+            addr.port,
+            master.config_epoch,
+        ))
+    }
+
+    fn publish(&mut self, id: MasterId, link: LinkId, expect: Expect, command: &str) -> bool {
+        let Some(hello) = self.our_hello(id, link) else { return false };
+        let Some(link) = self.links.get_mut(&link) else { return false };
+        link.command(&mut self.out, expect, &[command.as_bytes(), HELLO_CHANNEL, &hello])
+    }
+
+    pub(super) fn hello_to_master(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let (link, command) = (master.node.link, renamed(&master.settings, "PUBLISH").to_owned());
+        if self.publish(id, link, Expect::HelloMaster(id), &command)
+            && let Some(master) = self.masters.get_mut(&id)
+        {
+            master.node.hello_asked = Some(now);
+        }
+    }
+
+    pub(super) fn hello_to_replica(&mut self, now: Millis, id: MasterId, replica: ReplicaId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let Some(link) = master.replicas.get(&replica).map(|replica| replica.node.link) else { return };
+        let command = renamed(&master.settings, "PUBLISH").to_owned();
+        if self.publish(id, link, Expect::HelloReplica(id, replica), &command)
+            && let Some(replica) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&replica))
+        {
+            replica.node.hello_asked = Some(now);
+        }
+    }
+
+    pub(super) fn hello_to_peer(&mut self, now: Millis, id: MasterId, peer: super::PeerId) {
+        let Some(link) = self.masters.get(&id).and_then(|m| m.peers.get(&peer)).map(|peer| peer.link) else { return };
+        if self.publish(id, link, Expect::HelloPeer(id, peer), "PUBLISH")
+            && let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer))
+        {
+            peer.hello_asked = Some(now);
+        }
+    }
+
+    /// The news cannot wait for the publish period: peers first, they decide.
+    pub(super) fn hello_to_everybody(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let peers: Vec<_> = master.peers.keys().copied().collect();
+        let replicas: Vec<_> = master.replicas.keys().copied().collect();
+        for peer in peers {
+            self.hello_to_peer(now, id, peer);
+        }
+        for replica in replicas {
+            self.hello_to_replica(now, id, replica);
+        }
+        self.hello_to_master(now, id);
+    }
+}
+
+fn info_due(now: Millis, node: &super::Node, period: u64) -> bool {
+    // One under way is given a second before it is repeated, or the quick polls would pile up on a slow node.
+    let overdue = |at: Millis, period: u64| now.since(at) > period;
+    node.info.as_ref().is_none_or(|info| overdue(info.at, period))
+        && node.info_asked.is_none_or(|at| overdue(at, period.max(1_000)))
+}

@@ -1,0 +1,239 @@
+//! What comes back on the links.
+
+use super::Sentinel;
+use super::effect::Level;
+use super::hello::Hello;
+use super::ids::{ConnId, LinkId, MasterId, PeerId, RunId};
+use super::link::HELLO_CHANNEL;
+use super::model::{Expect, Owner};
+use crate::base::Millis;
+use crate::resp::Reply;
+
+impl Sentinel {
+    pub(super) fn command_reply(&mut self, now: Millis, conn: ConnId, reply: Reply) {
+        let Some(&(id, _)) = self.conns.get(&conn) else { return };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        // An answer to nothing: the other side does not keep the order of the protocol, and whatever it says next
+        // cannot be matched either.
+        let Some(expect) = link.pending.pop_front() else {
+            self.out.log(Level::Warning, format!("{} sent a reply to no question; reconnecting", self.links[&id].addr));
+            self.hang_up(id, super::ConnKind::Command);
+            return;
+        };
+        if let Reply::Error(text) = &reply {
+            self.log_refusal(id, text);
+        }
+        match (expect, reply) {
+            (Expect::Ping, reply) => self.ping_reply(now, id, &reply),
+            (Expect::InfoMaster(master), Reply::Bulk(text)) => self.if_ours(master, id, |this| {
+                this.clear_info_mark(master, None);
+                this.master_info(now, master, &text);
+            }),
+            (Expect::InfoReplica(master, replica), Reply::Bulk(text)) => {
+                self.clear_info_mark(master, Some(replica));
+                if self.masters.get(&master).is_some_and(|master| master.replicas.contains_key(&replica)) {
+                    self.replica_info(now, master, replica, &text);
+                }
+            }
+            (Expect::InfoMaster(master), _) => self.clear_info_mark(master, None),
+            (Expect::InfoReplica(master, replica), _) => self.clear_info_mark(master, Some(replica)),
+            (Expect::HelloMaster(master), reply) => {
+                if let Some(master) = self.masters.get_mut(&master) {
+                    master.node.hello_asked = None;
+                    if !is_error(&reply) {
+                        master.node.hello_sent = now;
+                    }
+                }
+            }
+            (Expect::HelloReplica(master, replica), reply) => {
+                if let Some(node) = self.masters.get_mut(&master).and_then(|m| m.replicas.get_mut(&replica)) {
+                    node.node.hello_asked = None;
+                    if !is_error(&reply) {
+                        node.node.hello_sent = now;
+                    }
+                }
+            }
+            (Expect::HelloPeer(master, peer), reply) => {
+                if let Some(peer) = self.masters.get_mut(&master).and_then(|m| m.peers.get_mut(&peer)) {
+                    peer.hello_asked = None;
+                    if !is_error(&reply) {
+                        peer.hello_sent = now;
+                    }
+                }
+            }
+            (Expect::Ask { master, peer, epoch, sought }, reply) => {
+                self.ask_reply(now, master, peer, epoch, sought, &reply);
+            }
+            (Expect::Exec(master, replica), reply) => self.exec_reply(master, replica, &reply),
+            (Expect::Ignored | Expect::Auth, _) => {}
+        }
+    }
+
+    /// The link may have passed to another node's instance since the question was sent.
+    fn if_ours(&mut self, master: MasterId, link: LinkId, then: impl FnOnce(&mut Self)) {
+        if self.masters.get(&master).is_some_and(|master| master.node.link == link) {
+            then(self);
+        }
+    }
+
+    fn clear_info_mark(&mut self, master: MasterId, replica: Option<super::ReplicaId>) {
+        let Some(master) = self.masters.get_mut(&master) else { return };
+        match replica {
+            None => master.node.info_asked = None,
+            Some(replica) => {
+                if let Some(replica) = master.replicas.get_mut(&replica) {
+                    replica.node.info_asked = None;
+                }
+            }
+        }
+    }
+
+    /// A node that refuses us is as good as dead to us, and the reason is worth one line.
+    fn log_refusal(&mut self, id: LinkId, text: &[u8]) {
+        let refused = [&b"NOAUTH"[..], b"WRONGPASS", b"NOPERM"].iter().any(|code| text.starts_with(code))
+            || text.starts_with(b"ERR AUTH ");
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if refused && !std::mem::replace(&mut link.refusal_logged, true) {
+            let text = String::from_utf8_lossy(text);
+            let text = format!("{} refuses our commands: {}", link.addr, text.escape_default());
+            self.out.log(Level::Warning, text);
+        }
+    }
+
+    fn ping_reply(&mut self, now: Millis, id: LinkId, reply: &Reply) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.last_pong = now;
+        let (pong, ok, busy) = match reply {
+            Reply::Simple(text) => (text.starts_with(b"PONG"), text.starts_with(b"PONG"), false),
+            Reply::Error(text) => {
+                let alive = text.starts_with(b"LOADING") || text.starts_with(b"MASTERDOWN");
+                (false, alive, text.starts_with(b"BUSY"))
+            }
+            _ => (false, false, false),
+        };
+        if ok {
+            link.last_ok = now;
+            link.active_ping = None;
+            link.cmd_free_redial = true;
+        }
+        let owner = link.owner.clone();
+        if pong
+            && let Owner::Master(master) = owner
+            && let Some(master) = self.masters.get_mut(&master)
+        {
+            master.rebooted = None;
+        }
+        if busy {
+            self.kill_script(id, &owner);
+        }
+        if self.owner_is_down(&owner) {
+            self.touch_owner(now, id);
+        }
+    }
+
+    fn owner_is_down(&self, owner: &Owner) -> bool {
+        match owner {
+            Owner::Master(master) => self.masters.get(master).is_some_and(|master| master.node.sdown.is_some()),
+            Owner::Replica(master, replica) => self
+                .masters
+                .get(master)
+                .and_then(|master| master.replicas.get(replica))
+                .is_some_and(|replica| replica.node.sdown.is_some()),
+            Owner::Peer(run_id, masters) => masters
+                .iter()
+                .filter_map(|master| self.masters.get(master))
+                .any(|master| master.peers.values().any(|peer| peer.run_id == *run_id && peer.sdown.is_some())),
+        }
+    }
+
+    /// A server stuck in a script and down for us: end the script, once until it recovers.
+    fn kill_script(&mut self, id: LinkId, owner: &Owner) {
+        let (master, replica) = match owner {
+            Owner::Master(master) => (*master, None),
+            Owner::Replica(master, replica) => (*master, Some(*replica)),
+            Owner::Peer(..) => return,
+        };
+        let Some(master) = self.masters.get_mut(&master) else { return };
+        let node = match replica {
+            None => &mut master.node,
+            Some(replica) => match master.replicas.get_mut(&replica) {
+                Some(replica) => &mut replica.node,
+                None => return,
+            },
+        };
+        if node.sdown.is_none() || node.script_kill_sent {
+            return;
+        }
+        node.script_kill_sent = true;
+        let name = super::link::renamed(&master.settings, "SCRIPT").as_bytes();
+        if let Some(link) = self.links.get_mut(&id) {
+            link.command(&mut self.out, Expect::Ignored, &[name, b"KILL"]);
+        }
+    }
+
+    fn ask_reply(&mut self, now: Millis, id: MasterId, peer: PeerId, epoch: u64, sought: bool, reply: &Reply) {
+        let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) else { return };
+        peer.asking = false;
+        let Reply::Array(parts) = reply else { return };
+        let [Reply::Integer(down), Reply::Bulk(leader), Reply::Integer(vote_epoch)] = parts.as_slice() else { return };
+        let (down, leader) = (*down == 1, RunId::parse(leader));
+        let Ok(vote_epoch) = u64::try_from(*vote_epoch) else { return };
+        peer.heard = Some(now);
+        peer.agrees = down;
+        if let Some(leader) = leader {
+            peer.vote = Some((leader, vote_epoch));
+        }
+        if sought {
+            peer.answered = peer.answered.max(Some(epoch));
+            // It knows the master (else it would not call it down, or name a leader), was asked for its vote in
+            // this epoch and did not give it: it is beyond the epoch and will never vote in it.
+            if vote_epoch < epoch && (down || leader.is_some()) {
+                peer.abstained = peer.abstained.max(Some(epoch));
+            }
+        }
+        self.act(now, id);
+    }
+
+    fn exec_reply(&mut self, master: MasterId, replica: super::ReplicaId, reply: &Reply) {
+        let Some(master) = self.masters.get(&master) else { return };
+        let Some(replica) = master.replicas.get(&replica) else { return };
+        let failure = match reply {
+            Reply::Error(text) => String::from_utf8_lossy(text).escape_default().to_string(),
+            Reply::Array(parts) => match parts.first() {
+                Some(Reply::Error(text)) => String::from_utf8_lossy(text).escape_default().to_string(),
+                _ => return,
+            },
+            _ => "no transaction".into(),
+        };
+        let text = format!("{} did not change its role: {failure}", self.out.replica(master, replica));
+        self.out.log(Level::Warning, text);
+    }
+
+    pub(super) fn pubsub_reply(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
+        let Some(&(id, _)) = self.conns.get(&conn) else { return };
+        if let Reply::Error(text) = reply {
+            self.log_refusal(id, text);
+            return;
+        }
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.pubsub_heard = now;
+        let (Reply::Array(parts) | Reply::Push(parts)) = reply else { return };
+        let [Reply::Bulk(kind), Reply::Bulk(channel), third] = parts.as_slice() else { return };
+        if channel != HELLO_CHANNEL {
+            return;
+        }
+        match (kind.as_slice(), third) {
+            (b"subscribe", _) => link.pubsub_free_redial = true,
+            (b"message", Reply::Bulk(payload)) => {
+                if let Some(hello) = Hello::parse(payload) {
+                    self.take_hello(now, &hello);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_error(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(_))
+}

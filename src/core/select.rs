@@ -1,0 +1,69 @@
+//! Which replica is promoted.
+
+use super::Sentinel;
+use super::effect::Level;
+use super::ids::{MasterId, ReplicaId};
+use super::model::{Master, Replica};
+use crate::base::Millis;
+
+impl Sentinel {
+    /// Replicas that may be promoted, the best one first: whole before never synced, low priority, large offset,
+    /// small run id, known before unknown.
+    pub(super) fn candidates(&self, now: Millis, master: &Master) -> Vec<ReplicaId> {
+        let mut fit: Vec<&Replica> =
+            master.replicas.values().filter(|replica| self.objection(now, master, replica).is_none()).collect();
+        fit.sort_by_key(|replica| {
+            let run_id = replica.node.run_id;
+            (replica.first_sync, replica.priority, std::cmp::Reverse(replica.offset), run_id.is_none(), run_id)
+        });
+        fit.iter().map(|replica| replica.id).collect()
+    }
+
+    /// Why this replica cannot be promoted now; `None` when it can.
+    fn objection(&self, now: Millis, master: &Master, replica: &Replica) -> Option<String> {
+        let link = &self.links[&replica.node.link];
+        let quick = 5 * self.tunables.ping_period;
+        let info_limit = if master.node.sdown.is_some() { quick } else { 3 * self.tunables.info_period };
+        if replica.node.sdown.is_some() {
+            return Some("it is down".into());
+        }
+        // The Pub/Sub side may be missing for a moment; what counts is that it hears us.
+        if !link.cmd.is_up() {
+            return Some("not connected".into());
+        }
+        let silent = now.since(link.last_ok);
+        if silent > quick {
+            return Some(format!("last good PING {silent} ms ago"));
+        }
+        if replica.priority == 0 {
+            return Some("its priority is 0".into());
+        }
+        let Some(info) = &replica.node.info else { return Some("it never answered INFO".into()) };
+        let age = now.since(info.at);
+        if age > info_limit {
+            return Some(format!("its INFO is {age} ms old"));
+        }
+        let since_down = master.node.sdown.map_or(0, |since| now.since(since));
+        let link_limit = since_down + master.settings.down_after.saturating_mul(10);
+        if replica.link_down_ms > link_limit {
+            return Some(format!(
+                "its link to the master was down for {} ms, more than the {link_limit} that are allowed",
+                replica.link_down_ms
+            ));
+        }
+        None
+    }
+
+    pub(super) fn log_refusals(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let refused: Vec<String> = master
+            .replicas
+            .values()
+            .filter_map(|replica| Some((replica, self.objection(now, master, replica)?)))
+            .map(|(replica, why)| format!("{} is no candidate: {why}", self.out.replica(master, replica)))
+            .collect();
+        for text in refused {
+            self.out.log(Level::Notice, text);
+        }
+    }
+}

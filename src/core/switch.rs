@@ -1,0 +1,130 @@
+//! A master's address changes, or is started afresh.
+
+use super::Sentinel;
+use super::effect::Level;
+use super::ids::{Addr, LinkId, MasterId, ReplicaId};
+use super::model::{Node, Owner, Replica, Role};
+use crate::base::Millis;
+
+impl Sentinel {
+    /// `+switch-master <name> <old-ip> <old-port> <new-ip> <new-port>`
+    pub(super) fn announce_switch(&mut self, id: MasterId, from: &Addr, to: &Addr) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let text = format!("{} {} {} {} {}", master.name, self.out.host(from), from.port, self.out.host(to), to.port);
+        self.out.event(Level::Warning, "+switch-master", text);
+    }
+
+    /// The master lives at `to` from now on. Its replicas are rebuilt: those known so far without the new master,
+    /// plus the old master, so that it is turned into a replica when it returns. Peers, votes and settings stay.
+    ///
+    /// A link is about an address, not about a role: the new master keeps the link it had as a replica, and so do
+    /// the others. Only the old master starts afresh.
+    pub(super) fn switch_to(&mut self, now: Millis, id: MasterId, to: Addr) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let old_addr = master.node.addr.clone();
+        let old_link = master.node.link;
+        let replicas = std::mem::take(&mut master.replicas);
+        let same = old_addr.same(&to);
+        let mut new_link = same.then_some(old_link);
+        let mut kept: Vec<(Addr, LinkId)> = Vec::new();
+        for replica in replicas.into_values() {
+            if replica.node.addr.same(&to) && new_link.is_none() {
+                new_link = Some(replica.node.link);
+            } else if replica.node.addr.same(&to) {
+                self.leave_link(replica.node.link, id);
+            } else {
+                kept.push((replica.node.addr, replica.node.link));
+            }
+        }
+        if !same {
+            self.leave_link(old_link, id);
+        }
+        let link = match new_link {
+            Some(link) => {
+                self.own(link, Owner::Master(id));
+                link
+            }
+            None => self.add_link(now, to.clone(), Owner::Master(id)),
+        };
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        master.node = Node::new(to, link, Role::Master, now);
+        master.odown = None;
+        master.rebooted = None;
+        master.failover = None;
+        master.attempt = None;
+        master.retry_at = None;
+        master.delay_logged = false;
+        for peer in master.peers.values_mut() {
+            (peer.agrees, peer.heard, peer.asked) = (false, None, None);
+        }
+        self.send_info_to_master(now, id);
+        for (addr, link) in kept {
+            let replica = ReplicaId(self.fresh_id());
+            self.own(link, Owner::Replica(id, replica));
+            let node = Node::new(addr, link, Role::Replica, now);
+            if let Some(master) = self.masters.get_mut(&id) {
+                master.replicas.insert(replica, Replica::new(replica, node, now));
+            }
+            self.announce_replica(id, replica);
+            self.send_info_to_replica(now, id, replica);
+        }
+        if !same {
+            self.add_replica(now, id, old_addr);
+        }
+        self.out.mark_dirty();
+        self.act(now, id);
+    }
+
+    fn own(&mut self, link: LinkId, owner: Owner) {
+        if let Some(link) = self.links.get_mut(&link) {
+            link.owner = owner;
+        }
+    }
+
+    /// `SENTINEL RESET`: how many masters matched the glob.
+    pub fn reset(&mut self, now: Millis, pattern: &[u8]) -> usize {
+        self.notice_gap(now);
+        let matching: Vec<MasterId> = self
+            .masters
+            .values()
+            .filter(|master| crate::base::glob::matches(pattern, master.name.as_bytes(), false))
+            .map(|master| master.id)
+            .collect();
+        for &id in &matching {
+            self.reset_master(now, id);
+        }
+        self.check_invariants();
+        matching.len()
+    }
+
+    /// Forgets replicas, peers and a failover under way. Two things are kept, so that a RESET just before a crash
+    /// does not harm: how long the master has been silent (its link stays), and, hidden, the replicas: they may
+    /// still be promoted until the master has named its replicas anew.
+    fn reset_master(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let peers: Vec<_> = master.peers.keys().copied().collect();
+        let in_force = super::current_addr(master).clone();
+        for peer in peers {
+            self.drop_peer(id, peer);
+        }
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        if !in_force.same(&master.node.addr) {
+            // Promoted, but not yet at home: the new address is the one to start afresh with.
+            self.switch_to(now, id, in_force);
+        }
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let link = master.node.link;
+        let last_down = master.node.last_down;
+        master.node = Node { last_down, ..Node::new(master.node.addr.clone(), link, Role::Master, now) };
+        (master.odown, master.rebooted, master.failover) = (None, None, None);
+        (master.attempt, master.retry_at, master.delay_logged) = (None, None, false);
+        for replica in master.replicas.values_mut() {
+            replica.hidden = true;
+        }
+        let text = self.out.master(master);
+        self.out.event(Level::Warning, "+reset-master", text);
+        self.send_info_to_master(now, id);
+        self.out.mark_dirty();
+        self.act(now, id);
+    }
+}
