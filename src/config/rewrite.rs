@@ -34,7 +34,7 @@ pub fn rewrite(old: &[u8], snapshot: &Snapshot, server: &ServerOptions) -> Vec<u
     }
     let masters: HashSet<&str> = snapshot.masters.iter().map(|master| master.name.as_str()).collect();
     let lines = cut(old);
-    Plan::new(wanted(snapshot), &lines, &included).carry_out(old, &masters, server)
+    Plan::new(wanted(snapshot, &included), &lines, &included).carry_out(old, &masters, server)
 }
 
 /// One line of the old text.
@@ -86,7 +86,7 @@ fn cut(text: &[u8]) -> Vec<Line> {
 }
 
 /// Everything the file must say, in the order in which it is appended to a file that says nothing.
-fn wanted(snapshot: &Snapshot) -> Vec<Statement<'_>> {
+fn wanted<'a>(snapshot: &'a Snapshot, included: &HashMap<Key<'_>, Statement<'_>>) -> Vec<Statement<'a>> {
     let options = &snapshot.options;
     let mut wanted = Vec::with_capacity(16 + 16 * snapshot.masters.len());
     if let Some(id) = snapshot.myid {
@@ -109,7 +109,8 @@ fn wanted(snapshot: &Snapshot) -> Vec<Statement<'_>> {
     wanted.push(Statement::AnnouncePort(options.announce_port));
     wanted.push(Statement::SentinelUser(&options.sentinel_user));
     wanted.push(Statement::SentinelPass(&options.sentinel_pass));
-    let has_names = wanted.iter().any(|statement| match statement {
+    // Names need the option, here as in an included file; without it the next start would fail.
+    let has_names = wanted.iter().chain(included.values()).any(|statement| match statement {
         Statement::Monitor { host, .. } => !is_numeric(host),
         Statement::Of(_, Clause::KnownReplica(host, _) | Clause::KnownSentinel(host, ..)) => !is_numeric(host),
         _ => false,
