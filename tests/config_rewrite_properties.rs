@@ -205,6 +205,28 @@ proptest! {
     }
 
     #[test]
+    fn any_bytes_are_read_or_refused_and_a_rewrite_of_them_loads(
+        pieces in prop::collection::vec(
+            prop_oneof![
+                3 => prop::collection::vec(any::<u8>(), 0..6),
+                1 => Just(b"\nsentinel ".to_vec()),
+                1 => Just(b"monitor a 127.0.0.1 ".to_vec()),
+                1 => Just(b"known-sentinel a ".to_vec()),
+                1 => Just(b"\"".to_vec()),
+                1 => Just(b"\r\nbind ".to_vec()),
+                1 => Just(b" -99999999999999999999999999999999999999999 ".to_vec()),
+            ],
+            0..20,
+        ),
+        state in snapshot(),
+    ) {
+        let bytes = pieces.concat();
+        let _ = config::read(&bytes, Source::file("s"), &mut |_| Err(io::ErrorKind::NotFound.into()));
+        let new = config::rewrite(&bytes, &state, &ServerOptions::default());
+        prop_assert_eq!(in_order(load(&new, &BTreeMap::new()).snapshot), in_order(state.clone()));
+    }
+
+    #[test]
     fn comments_and_plain_lines_survive_in_their_order(old in file(), snapshot in snapshot()) {
         let kept = |text: &[u8]| -> Vec<String> {
             String::from_utf8_lossy(text).lines()
