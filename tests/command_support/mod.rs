@@ -62,6 +62,10 @@ impl Bench {
     }
 
     pub fn with(snapshot: &Snapshot) -> Bench {
+        Bench::with_alive(snapshot, &[])
+    }
+
+    fn with_alive(snapshot: &Snapshot, alive: &[u16]) -> Bench {
         let now = Millis(1_000_000);
         let identity = Identity { myid: run_id(MYID), port: 37102, own_password: Vec::new() };
         let mut facts = Facts::new(run_id("581939c842d090bbed1fffc04690c2c69358889a"));
@@ -79,7 +83,7 @@ impl Bench {
             saves: 0,
             crashed: false,
             conns: BTreeMap::new(),
-            alive: Vec::new(),
+            alive: alive.to_vec(),
         };
         bench.drain();
         bench
@@ -87,8 +91,7 @@ impl Bench {
 
     /// A group whose servers answer.
     pub fn alive() -> Bench {
-        let mut bench = Bench::new();
-        bench.alive = vec![37001, 37002, 37104];
+        let mut bench = Bench::with_alive(&golden(), &[37001, 37002, 37104]);
         bench.pass(300);
         bench
     }
