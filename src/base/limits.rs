@@ -38,3 +38,5 @@ pub const ACCEPT_PAUSE: u64 = 100;
 pub const KEEPALIVE_SECONDS: u32 = 300;
 /// Events taken from the kernel by one poll; what is left comes with the next.
 pub const EVENTS_PER_POLL: usize = 1024;
+/// Longest wait of one poll, in ms; systems differ in what they take beyond. A timer further away is waited for in pieces.
+pub const LONGEST_POLL: u64 = 24 * 60 * 60 * 1000;

@@ -2,8 +2,9 @@
 //! that it is read back unchanged.
 //!
 //! Words are separated by white space. `"…"` may hold anything, with the escapes `\n \r \t \b \a \xHH`, and `\` before any
-//! other byte stands for that byte; `'…'` knows only `\'`. A quote may open in the middle of a word (`a"b c"` is `ab c`), but
-//! behind the closing one must come white space or the end. Outside of quotes a backslash is just a byte.
+//! other byte stands for that byte; `'…'` knows only `\'`, so its text cannot end in a backslash. A quote may open in the
+//! middle of a word (`a"b c"` is `ab c`), but behind the closing one must come white space or the end. Outside of quotes a
+//! backslash is just a byte.
 
 /// The words of `line`; `None` when a quote is not closed or something other than white space follows a closing quote.
 /// A NUL is a byte like any other.
@@ -172,4 +173,118 @@ pub fn if_needed(bytes: &[u8]) -> String {
 #[must_use]
 pub fn has_control(bytes: &[u8]) -> bool {
     bytes.iter().any(u8::is_ascii_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_split_into_words_as_redis_has_it() {
+        // Checked against redis-server with inline ECHO.
+        let table: &[(&[u8], &[&[u8]])] = &[
+            (b"", &[]),
+            (b" \t\r\n\x0b\x0c", &[]),
+            (b"PING", &[b"PING"]),
+            (b"  a  b\tc\rd\ne ", &[b"a", b"b", b"c", b"d", b"e"]),
+            (b"a\x0bb \x0cc", &[b"a\x0bb", b"c"]),
+            (b"\"\"", &[b""]),
+            (b"'' a \"\"", &[b"", b"a", b""]),
+            (b"\"a b\"\t'c d'", &[b"a b", b"c d"]),
+            (b"a\"b c\" d'e f'", &[b"ab c", b"de f"]),
+            (b"a\\nb", &[b"a\\nb"]),
+            (b"a\\", &[b"a\\"]),
+            (b"\"\\x41\\x4\\xg1\\n\\q\\a\\b\\t\\r\\\\\\\"\\xfF\"", &[b"Ax4xg1\nq\x07\x08\t\r\\\"\xff"]),
+            (b"'a\\'b\\n\"'", &[b"a'b\\n\""]),
+            (b"'\\\\' '", &[b"\\' "]),
+            (b"\"a\rb\nc'\"", &[b"a\rb\nc'"]),
+            (b"\"a\"\x0bb", &[b"a", b"b"]),
+            (b"a\0b \"\0\"", &[b"a\0b", b"\0"]),
+            (b"\xff \xfe\x85", &[b"\xff", b"\xfe\x85"]),
+        ];
+        for (line, words) in table {
+            let expected: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
+            assert_eq!(split_args(line), Some(expected), "{}", line.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn wrong_quotes_are_refused() {
+        for line in [
+            b"\"".as_slice(),
+            b"'",
+            b"a \"b",
+            b"a 'b",
+            b"\"a\\",
+            b"\"a\\\"",
+            b"'a\\",
+            b"'a\\'",
+            b"'\\\\'",
+            b"\"\\x4",
+            b"\"a\"b",
+            b"'a'b",
+            b"\"a\"'b'",
+            b"\"a\"\"b\"",
+            b"x\"a\"\0",
+        ] {
+            assert_eq!(split_args(line), None, "{}", line.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_only_when_they_could_be_misread() {
+        let table: &[(&[u8], &str, &str)] = &[
+            (b"", "\"\"", "\"\""),
+            (b"mymaster", "mymaster", "\"mymaster\""),
+            (b"a#b", "a#b", "\"a#b\""),
+            (b"#a", "\"#a\"", "\"#a\""),
+            (b"a b", "\"a b\"", "\"a b\""),
+            (b"it's", "\"it's\"", "\"it's\""),
+            (b"a\"b\\", "\"a\\\"b\\\\\"", "\"a\\\"b\\\\\""),
+            (b"\n\r\t\x07\x08", "\"\\n\\r\\t\\a\\b\"", "\"\\n\\r\\t\\a\\b\""),
+            (b"\0\x0b\x7f\xff", "\"\\x00\\x0b\\x7f\\xff\"", "\"\\x00\\x0b\\x7f\\xff\""),
+            ("é".as_bytes(), "\"\\xc3\\xa9\"", "\"\\xc3\\xa9\""),
+            (b"!$%&()*+,-./:;<=>?@[]^_`{|}~", "!$%&()*+,-./:;<=>?@[]^_`{|}~", "\"!$%&()*+,-./:;<=>?@[]^_`{|}~\""),
+        ];
+        for (word, bare, full) in table {
+            assert_eq!(if_needed(word), *bare);
+            assert_eq!(quoted(word), *full);
+        }
+    }
+
+    #[test]
+    fn control_bytes_are_found() {
+        for byte in 0..=255u8 {
+            assert_eq!(has_control(&[b'a', byte, b'b']), byte < 0x20 || byte == 0x7f, "{byte}");
+        }
+        assert!(!has_control(b""));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_splits_back_into_the_same_words(words: Vec<Vec<u8>>, always: bool) {
+            let written: Vec<String> =
+                words.iter().map(|word| if always { quoted(word) } else { if_needed(word) }).collect();
+            let line = written.join(" ");
+            prop_assert!(!has_control(line.as_bytes()) && line.is_ascii() && !line.starts_with('#'));
+            prop_assert_eq!(split_args(line.as_bytes()), Some(words));
+        }
+
+        #[test]
+        fn any_line_is_answered(line: Vec<u8>) {
+            let _ = split_args(&line);
+        }
+
+        #[test]
+        fn any_quoting_is_answered(line in proptest::collection::vec(proptest::sample::select(b"a\"'\\ xn4\n".to_vec()), 0..16)) {
+            // Words without quotes are the same as by white space alone.
+            let words = split_args(&line);
+            if !line.iter().any(|b| matches!(b, b'"' | b'\'')) {
+                let plain: Vec<Vec<u8>> = line.split(|b| b.is_ascii_whitespace())
+                    .filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect();
+                prop_assert_eq!(words, Some(plain));
+            }
+        }
+    }
 }

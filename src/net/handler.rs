@@ -28,7 +28,7 @@ pub trait Handler {
     fn connected(&mut self, reactor: &mut Reactor, stream: Token, local: SocketAddr);
 
     /// Bytes (or the end) may be there: call [`Reactor::read`] until it returns something else than data. Called again in
-    /// the next turn for what was left.
+    /// the next turn for what was left; who wants to leave it there pauses the stream with [`Reactor::set_reading`].
     fn readable(&mut self, reactor: &mut Reactor, stream: Token);
 
     /// A write asked for with [`Reactor::arm_write`] can go on. One report per `arm_write`.

@@ -308,3 +308,46 @@ fn retried(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_to_ourselves_counts_as_refused() {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        let ourselves = socket.local_addr().unwrap();
+        socket.connect(&ourselves).unwrap();
+        let mut stream = Stream::new(TcpStream::from_std(socket.into()), ourselves.as_socket().unwrap(), true);
+        assert!(matches!(stream.check_connect(), Connect::Failed));
+        assert_eq!(stream.why(), CloseReason::Refused);
+    }
+
+    #[test]
+    fn keepalive_is_set_in_seconds_and_zero_turns_it_off() {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        let stream = Stream::new(TcpStream::from_std(socket.into()), ([127, 0, 0, 1], 1).into(), true);
+        let socket = SockRef::from(&stream.socket);
+        stream.set_keepalive(60).unwrap();
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(60));
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(20));
+        // A third of a second would be no second at all, which the kernel does not take.
+        stream.set_keepalive(1).unwrap();
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(1));
+        stream.set_keepalive(0).unwrap();
+        assert!(!socket.keepalive().unwrap());
+    }
+
+    #[test]
+    fn errors_of_the_system_become_reasons() {
+        let reason = |code| CloseReason::of(&io::Error::from_raw_os_error(code));
+        assert_eq!(reason(libc::ECONNREFUSED), CloseReason::Refused);
+        assert_eq!(reason(libc::ECONNRESET), CloseReason::Reset);
+        assert_eq!(reason(libc::EPIPE), CloseReason::Reset);
+        assert_eq!(reason(libc::ETIMEDOUT), CloseReason::Timeout);
+        assert!(matches!(reason(libc::EHOSTUNREACH), CloseReason::Other(_)));
+        assert_eq!(CloseReason::Refused.to_string(), "Connection refused");
+    }
+}

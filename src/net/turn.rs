@@ -71,7 +71,7 @@ impl Reactor {
         }
         let resume = self.paused.iter().map(|(at, _)| *at).min();
         let nearest = [self.timers.nearest(), resume].into_iter().flatten().min()?;
-        Some(Duration::from_millis(nearest.since((self.clock)())))
+        Some(Duration::from_millis(nearest.since((self.clock)()).min(limits::LONGEST_POLL)))
     }
 
     /// Turns events into sticky bits and entries of the ready list. True when signals arrived.

@@ -122,3 +122,31 @@ impl fmt::Debug for DebugWord {
         f.write_str(&self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_come_back_in_order_and_empty_ones_count() {
+        let mut argv = Argv::from_slices(&[b"SENTINEL", b"", b"masters"]);
+        assert_eq!((argv.len(), argv.is_empty()), (3, false));
+        assert_eq!(argv.get(1), Some(b"".as_slice()));
+        assert_eq!(&argv[2], b"masters");
+        assert_eq!(argv.get(3), None);
+        assert_eq!(argv.iter().rev().collect::<Vec<_>>(), [b"masters".as_slice(), b"", b"SENTINEL"]);
+        assert_eq!(format!("{argv:?}"), "[SENTINEL, \"\", masters]");
+        argv.clear();
+        assert_eq!((argv.len(), argv.get(0)), (0, None));
+    }
+
+    #[test]
+    fn clearing_keeps_little_memory_for_the_next_request_and_gives_back_much() {
+        let mut argv = Argv::from_slices(&[&[b'x'; 100]]);
+        argv.clear();
+        assert!(argv.heap() >= 100);
+        argv.push(&vec![b'x'; limits::BUFFER_KEPT + 1]);
+        argv.clear();
+        assert_eq!(argv.heap(), 0);
+    }
+}

@@ -121,3 +121,22 @@ pub fn parse_integer(text: &[u8]) -> Option<i64> {
     }
     if negative { 0i64.checked_sub_unsigned(number) } else { i64::try_from(number).ok() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_canonical_numbers_are_numbers() {
+        for number in [0, 1, -1, 10, -10, 26379, i64::MAX, i64::MIN] {
+            assert_eq!(parse_integer(number.to_string().as_bytes()), Some(number));
+        }
+        for text in ["", "-", "-0", "00", "01", "-01", "+1", " 1", "1 ", "1x", "x", "1.0", "0x1", "9223372036854775808"]
+        {
+            assert_eq!(parse_integer(text.as_bytes()), None, "{text:?}");
+        }
+        for text in ["-9223372036854775809", "9999999999999999999", "-9999999999999999999", "18446744073709551616"] {
+            assert_eq!(parse_integer(text.as_bytes()), None, "{text:?}");
+        }
+    }
+}

@@ -73,8 +73,7 @@ impl ReplyDecoder {
         }
         let outcome = self.decode();
         if let Err(error) = outcome {
-            self.failed = Some(error);
-            self.open = Vec::new();
+            *self = ReplyDecoder { failed: Some(error), ..ReplyDecoder::default() };
         }
         outcome
     }
@@ -264,4 +263,150 @@ fn pairs(values: Vec<Reply>) -> Vec<(Reply, Reply)> {
 
 fn parse_double(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(bytes: &[u8]) -> Result<Option<Reply>, String> {
+        let mut decoder = ReplyDecoder::new();
+        decoder.extend(bytes);
+        let reply = decoder.next().map_err(|error| {
+            assert_eq!(decoder.next(), Err(error), "an error stays");
+            error.to_string()
+        })?;
+        assert_eq!(decoder.next(), Ok(None), "nothing is left of {}", bytes.escape_ascii());
+        Ok(reply)
+    }
+
+    fn bulk(text: &str) -> Reply {
+        Reply::Bulk(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn every_type_is_read() {
+        let table: &[(&[u8], Reply)] = &[
+            (b"+PONG\r\n", Reply::Simple(b"PONG".to_vec())),
+            (b"+\r\n", Reply::Simple(vec![])),
+            (b"+a\nb\rc\r\n", Reply::Simple(b"a\nb\rc".to_vec())),
+            (b"-LOADING wait\r\n", Reply::Error(b"LOADING wait".to_vec())),
+            (b":-42\r\n", Reply::Integer(-42)),
+            (b"$5\r\na\r\nbc\r\n", bulk("a\r\nbc")),
+            (b"$0\r\n\r\n", bulk("")),
+            (b"$-1\r\n", Reply::Nil),
+            (b"*-1\r\n", Reply::Nil),
+            (b"_\r\n", Reply::Nil),
+            (b"*0\r\n", Reply::Array(vec![])),
+            (b"%0\r\n", Reply::Map(vec![])),
+            (b">0\r\n", Reply::Push(vec![])),
+            (
+                b"*3\r\n$1\r\na\r\n*2\r\n:1\r\n*0\r\n_\r\n",
+                Reply::Array(vec![bulk("a"), Reply::Array(vec![Reply::Integer(1), Reply::Array(vec![])]), Reply::Nil]),
+            ),
+            (b"%1\r\n+a\r\n%1\r\n+b\r\n:1\r\n", {
+                let inner = Reply::Map(vec![(Reply::Simple(b"b".to_vec()), Reply::Integer(1))]);
+                Reply::Map(vec![(Reply::Simple(b"a".to_vec()), inner)])
+            }),
+            (b">2\r\n+message\r\n$1\r\nx\r\n", Reply::Push(vec![Reply::Simple(b"message".to_vec()), bulk("x")])),
+            (b"~1\r\n:1\r\n", Reply::Array(vec![Reply::Integer(1)])),
+            (b",1.5\r\n", Reply::Double(1.5)),
+            (b",-inf\r\n", Reply::Double(f64::NEG_INFINITY)),
+            (b",1e+300\r\n", Reply::Double(1e300)),
+            (b"#t\r\n", Reply::Boolean(true)),
+            (b"#f\r\n", Reply::Boolean(false)),
+            (b"(123456789012345678901234567890\r\n", bulk("123456789012345678901234567890")),
+            (b"=8\r\ntxt:info\r\n", bulk("info")),
+            (b"!9\r\nERR a\r\nbc\r\n", Reply::Error(b"ERR a\r\nbc".to_vec())),
+            (b"|1\r\n+ttl\r\n:5\r\n+OK\r\n", Reply::Simple(b"OK".to_vec())),
+            (b"*2\r\n|1\r\n+k\r\n*1\r\n:5\r\n:1\r\n|0\r\n:2\r\n", {
+                Reply::Array(vec![Reply::Integer(1), Reply::Integer(2)])
+            }),
+        ];
+        for (bytes, reply) in table {
+            assert_eq!(one(bytes).as_ref(), Ok(&Some(reply.clone())), "{}", bytes.escape_ascii());
+            for end in 0..bytes.len() {
+                assert_eq!(one(&bytes[..end]), Ok(None), "{} of {}", end, bytes.escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_reply_is_named() {
+        let table: &[(&[u8], &str)] = &[
+            (b"HTTP/1.1 400\r\n", "unknown reply type 'H'"),
+            (b"\x16\x03\r\n", "unknown reply type '\\x16'"),
+            (b"\r\n", "empty line"),
+            (b":\r\n", "invalid integer"),
+            (b":1x\r\n", "invalid integer"),
+            (b":9223372036854775808\r\n", "invalid integer"),
+            (b",x\r\n", "invalid double"),
+            (b"#x\r\n", "invalid boolean"),
+            (b"_x\r\n", "invalid null"),
+            (b"$x\r\n", "invalid length"),
+            (b"$?\r\n", "invalid length"),
+            (b"*-2\r\n", "negative length"),
+            (b"%-1\r\n", "negative length"),
+            (b"$1\r\nabc", "string without line end"),
+            (b"=3\r\ntxt\r\n", "verbatim string without format"),
+        ];
+        for (bytes, message) in table {
+            assert_eq!(one(bytes), Err(format!("Protocol error: {message}")), "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn every_bound_holds_and_is_reached_before_the_memory_is_taken() {
+        let deep = |depth: usize| [b"*1\r\n".repeat(depth), b":1\r\n".to_vec()].concat();
+        assert!(matches!(one(&deep(limits::REPLY_DEPTH)), Ok(Some(Reply::Array(_)))));
+        let nested: Vec<u8> = format!("*{}\r\n", limits::REPLY_ELEMENTS).into_bytes().repeat(limits::REPLY_DEPTH);
+        assert_eq!(one(&nested), Ok(None), "counts alone take no memory");
+        let wide = format!("*{}\r\n", limits::REPLY_ELEMENTS).into_bytes();
+        let wide = [wide, b":1\r\n".repeat(limits::REPLY_ELEMENTS)].concat();
+        assert!(matches!(one(&wide), Ok(Some(Reply::Array(values))) if values.len() == limits::REPLY_ELEMENTS));
+        let many = [b"*9\r\n".to_vec(), wide.repeat(9)].concat();
+        let sized = |marker: char, length: usize| format!("{marker}{length}\r\n").into_bytes();
+        let bulk = [sized('$', limits::REPLY_BULK), vec![b'x'; limits::REPLY_BULK], b"\r\n".to_vec()].concat();
+        let large = [b"*5\r\n".to_vec(), bulk.repeat(3), sized('$', limits::REPLY_BULK)].concat();
+        for (bytes, message) in [
+            (deep(limits::REPLY_DEPTH + 1), "too deep nesting"),
+            (sized('*', limits::REPLY_ELEMENTS + 1), "too many elements"),
+            (sized('%', limits::REPLY_ELEMENTS + 1), "too many elements"),
+            (sized('$', limits::REPLY_BULK + 1), "too long string"),
+            (vec![b'+'; limits::REPLY_LINE + 1], "too long line"),
+            (many, "too large reply"),
+            ([large, bulk.clone()].concat(), "too large reply"),
+        ] {
+            assert_eq!(one(&bytes), Err(format!("Protocol error: {message}")));
+        }
+    }
+
+    #[test]
+    fn each_reply_counts_for_itself() {
+        let mut decoder = ReplyDecoder::new();
+        let info = [format!("${}\r\n", 100_000).into_bytes(), vec![b'x'; 100_000], b"\r\n".to_vec()].concat();
+        for _ in 0..=limits::REPLY_BYTES / info.len() {
+            decoder.extend(&info);
+            assert!(matches!(decoder.next(), Ok(Some(Reply::Bulk(_)))));
+        }
+        let pongs = b"+PONG\r\n".repeat(limits::REPLY_VALUES + 1);
+        decoder.extend(&pongs);
+        for _ in 0..=limits::REPLY_VALUES {
+            assert!(matches!(decoder.next(), Ok(Some(Reply::Simple(_)))));
+        }
+    }
+
+    #[test]
+    fn a_long_string_in_many_pieces_is_not_looked_at_again_and_again() {
+        let mut decoder = ReplyDecoder::new();
+        let text = vec![b'\n'; 8 * 1024 * 1024];
+        decoder.extend(format!("*1\r\n${}\r\n", text.len()).as_bytes());
+        for piece in text.chunks(64) {
+            decoder.extend(piece);
+            assert_eq!(decoder.next(), Ok(None));
+        }
+        decoder.extend(b"\r\n+OK\r\n");
+        assert_eq!(decoder.next(), Ok(Some(Reply::Array(vec![Reply::Bulk(text)]))));
+        assert_eq!(decoder.next(), Ok(Some(Reply::Simple(b"OK".to_vec()))));
+    }
 }

@@ -265,3 +265,186 @@ fn short_number(rest: &[u8]) -> Option<(i64, usize)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All requests of `bytes`, and the error that ends them.
+    fn decode(bytes: &[u8], limits: RequestLimits) -> (Vec<Vec<Vec<u8>>>, Option<String>) {
+        let mut decoder = RequestDecoder::new();
+        decoder.set_limits(limits);
+        decoder.extend(bytes);
+        let (mut requests, mut argv) = (Vec::new(), Argv::new());
+        loop {
+            match decoder.next(&mut argv) {
+                Ok(true) => requests.push(argv.iter().map(<[u8]>::to_vec).collect()),
+                Ok(false) => return (requests, None),
+                Err(error) => {
+                    assert_eq!(decoder.next(&mut argv), Err(error), "an error stays");
+                    return (requests, Some(error.to_string()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn requests_are_understood_as_by_the_reference() {
+        type Row<'a> = (&'a [u8], &'a [&'a [&'a [u8]]]);
+        let table: &[Row<'_>] = &[
+            (b"*1\r\n$4\r\nPING\r\n", &[&[b"PING"]]),
+            (b"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", &[&[b"ECHO", b""]]),
+            (b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nQUIT\r\n", &[&[b"PING"], &[b"QUIT"]]),
+            (b"*1\r\n$12\r\n123456789\r\nx\r\n", &[&[b"123456789\r\nx"]]),
+            (b"PING\r\nPING\nquit", &[&[b"PING"], &[b"PING"]]),
+            (b"\r\n\n   \r\nPING\r\n", &[&[b"PING"]]),
+            (b"\"\"\r\nPING\r\n", &[&[b""], &[b"PING"]]),
+            (b"SENTINEL  \"get-master-addr-by-name\" 'm m'\r\n", &[&[b"SENTINEL", b"get-master-addr-by-name", b"m m"]]),
+            (b"*0\r\nPING\r\n*-1\r\n*-5\r\nPING\r\n", &[&[b"PING"], &[b"PING"]]),
+            (b"*1\r\n$4\r\nPING\r\n\r\nPING\r\n", &[&[b"PING"], &[b"PING"]]),
+            // Two bytes end a number or an argument; only the first behind a number is looked at.
+            (b"*1\rX$4\rYPINGZZ*1\r\n$4\r\nPING\r\n", &[&[b"PING"], &[b"PING"]]),
+            (b"*1\n$4\nPING\n", &[]),
+            (b"ECHO a\0b\r\n", &[&[b"ECHO", b"a\0b"]]),
+        ];
+        for (bytes, expected) in table {
+            let (requests, error) = decode(bytes, RequestLimits::TRUSTED);
+            assert_eq!(requests, *expected, "{}", bytes.escape_ascii());
+            assert_eq!(error, None, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn faults_are_named_in_the_words_clients_know() {
+        let table: &[(&[u8], &str)] = &[
+            (b"*abc\r\n", "invalid multibulk length"),
+            (b"*\r\n", "invalid multibulk length"),
+            (b"*+1\r\n", "invalid multibulk length"),
+            (b"*01\r\n", "invalid multibulk length"),
+            (b"*-0\r\n", "invalid multibulk length"),
+            (b"* 1\r\n", "invalid multibulk length"),
+            (b"*2147483648\r\n", "invalid multibulk length"),
+            (b"*99999999999999999999999\r\n", "invalid multibulk length"),
+            (b"*1\r\n$x\r\n", "invalid bulk length"),
+            (b"*1\r\n$\r\n", "invalid bulk length"),
+            (b"*1\r\n$-1\r\n", "invalid bulk length"),
+            (b"*1\r\n$04\r\n", "invalid bulk length"),
+            (b"*1\r\n$4\n\nPING\r\n", "invalid bulk length"),
+            (b"*1\r\n$536870913\r\n", "invalid bulk length"),
+            (b"*1\r\n$536870912\r\n", "too big request"),
+            (b"*1\r\nxPING\r\n", "expected '$', got 'x'"),
+            (b"*2\r\n$4\r\nECHO\r\n:1\r\n", "expected '$', got ':'"),
+            (b"*1\r\n\rabc\r\n", "expected '$', got ' '"),
+            (b"*1\r\n\xffabc\r\n", "expected '$', got '\\xff'"),
+            (b"sentinel \"masters\r\n", "unbalanced quotes in request"),
+            (b"ECHO \"a\"b\r\n", "unbalanced quotes in request"),
+        ];
+        for (bytes, message) in table {
+            let (requests, error) = decode(bytes, RequestLimits::TRUSTED);
+            assert!(requests.is_empty());
+            assert_eq!(error.as_deref(), Some(&*format!("Protocol error: {message}")), "{}", bytes.escape_ascii());
+            let before = [b"*1\r\n$4\r\nPING\r\n".as_slice(), bytes].concat();
+            assert_eq!(decode(&before, RequestLimits::TRUSTED), (vec![vec![b"PING".to_vec()]], error));
+        }
+    }
+
+    #[test]
+    fn lines_without_an_end_are_given_up_where_the_reference_does() {
+        let full = limits::REQUEST_INLINE;
+        for (start, message) in [
+            (b"P".as_slice(), "too big inline request"),
+            (b"*", "too big mbulk count string"),
+            (b"*1\r\n$", "too big bulk count string"),
+        ] {
+            let line = start.len() - start.iter().position(|&b| b == b'$').unwrap_or(0);
+            let mut bytes = start.to_vec();
+            bytes.resize(start.len() - line + full, b'1');
+            assert_eq!(decode(&bytes, RequestLimits::TRUSTED), (vec![], None));
+            bytes.push(b'1');
+            assert_eq!(
+                decode(&bytes, RequestLimits::TRUSTED),
+                (vec![], Some(format!("Protocol error: {message}"))),
+                "{message}"
+            );
+            bytes.extend(b"\r\n");
+            assert_eq!(
+                decode(&bytes, RequestLimits::TRUSTED).1,
+                Some(format!("Protocol error: {message}")),
+                "and it does not depend on how much comes at once"
+            );
+        }
+        let longest = [vec![b'a'; full - 1], b"\r\n".to_vec()].concat();
+        assert_eq!(decode(&longest, RequestLimits::TRUSTED).0[0][0].len(), full - 1);
+    }
+
+    #[test]
+    fn clients_without_a_password_are_held_short() {
+        let table: &[(&[u8], Option<&str>)] = &[
+            (b"*10\r\n", None),
+            (b"*11\r\n", Some("Protocol error: unauthenticated multibulk length")),
+            (b"*3000000000\r\n", Some("Protocol error: invalid multibulk length")),
+            (b"*1\r\n$16384\r\n", None),
+            (b"*1\r\n$16385\r\n", Some("Protocol error: unauthenticated bulk length")),
+            (b"*1\r\n$600000000\r\n", Some("Protocol error: invalid bulk length")),
+        ];
+        for (bytes, error) in table {
+            assert_eq!(decode(bytes, RequestLimits::UNAUTHENTICATED).1.as_deref(), *error, "{}", bytes.escape_ascii());
+        }
+        let small = RequestLimits { args: 10, bulk: 100, buffer: 50 };
+        let bytes = [b"*2\r\n$30\r\n".as_slice(), &[b'x'; 30], b"\r\n$30\r\n"].concat();
+        assert_eq!(decode(&bytes, small).1.as_deref(), Some("Protocol error: too big request"));
+        let later = [b"*1\r\n$30\r\n".as_slice(), &[b'x'; 30], b"\r\n"].concat().repeat(3);
+        assert_eq!(decode(&later, small).0.len(), 3, "each request counts for itself");
+    }
+
+    #[test]
+    fn what_is_buffered_is_counted_until_it_is_given_out() {
+        let (mut decoder, mut argv) = (RequestDecoder::new(), Argv::new());
+        let bytes = b"*1\r\n$4\r\nPING\r\n";
+        for (seen, byte) in bytes.iter().enumerate() {
+            assert_eq!(decoder.buffered(), seen);
+            decoder.extend(&[*byte]);
+            assert_eq!(decoder.next(&mut argv), Ok(seen + 1 == bytes.len()));
+        }
+        assert_eq!(decoder.buffered(), 0);
+        decoder.extend(b"PING\r\nPING\r\nPI");
+        assert_eq!((decoder.next(&mut argv), decoder.buffered()), (Ok(true), 8));
+    }
+
+    #[test]
+    fn once_warm_no_request_needs_new_memory() {
+        let (mut decoder, mut argv) = (RequestDecoder::new(), Argv::new());
+        let burst = b"*2\r\n$4\r\nECHO\r\n$11\r\nhello world\r\nPING\r\n".repeat(100);
+        let mut warm = None;
+        for _ in 0..50 {
+            for piece in burst.chunks(1000) {
+                decoder.extend(piece);
+                while decoder.next(&mut argv).unwrap() {}
+            }
+            // The two Argvs may change places, so their sum is what must stay.
+            let heap = argv.heap() + decoder.partial.heap() + decoder.input.heap();
+            if let Some(before) = warm.replace(heap).filter(|&before| before != heap) {
+                assert!(heap < before + 64, "{before} grew to {heap}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_argument_costs_its_length_once_and_nothing_afterwards() {
+        let (mut decoder, mut argv) = (RequestDecoder::new(), Argv::new());
+        let big = vec![b'x'; 4 * 1024 * 1024];
+        decoder.extend(format!("*1\r\n${}\r\n", big.len()).as_bytes());
+        for piece in big.chunks(1000) {
+            decoder.extend(piece);
+            assert_eq!(decoder.next(&mut argv), Ok(false));
+            assert!(decoder.input.len() == 0 && decoder.input.heap() < 4096, "pieces pass through");
+        }
+        decoder.extend(b"\r\n");
+        assert_eq!(decoder.next(&mut argv), Ok(true));
+        assert_eq!(&argv[0], big);
+        assert_eq!(decoder.next(&mut argv), Ok(false));
+        assert!(argv.heap() + decoder.partial.heap() <= 2 * limits::BUFFER_KEPT);
+        decoder.release();
+        assert_eq!(decoder.partial.heap() + decoder.input.heap(), 0);
+    }
+}

@@ -230,3 +230,74 @@ fn double_text(number: f64) -> String {
         format!("{number:e}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(write: impl Fn(&mut Writer<'_>)) -> (String, String) {
+        let text = |proto| {
+            let mut out = Vec::new();
+            write(&mut Writer::new(&mut out, proto));
+            String::from_utf8(out).unwrap()
+        };
+        (text(Proto::Resp2), text(Proto::Resp3))
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn every_value_has_its_form_in_both_protocols() {
+        type Row<'a> = (&'a dyn Fn(&mut Writer<'_>), &'a str, &'a str);
+        let table: &[Row<'_>] = &[
+            (&|w| w.simple("OK"), "+OK\r\n", "+OK\r\n"),
+            (&|w| w.error("ERR no\r\n+OK"), "-ERR no  +OK\r\n", "-ERR no  +OK\r\n"),
+            (&|w| w.simple("a\nb"), "+a b\r\n", "+a b\r\n"),
+            (&|w| w.bulk("mymaster"), "$8\r\nmymaster\r\n", "$8\r\nmymaster\r\n"),
+            (&|w| w.bulk(b""), "$0\r\n\r\n", "$0\r\n\r\n"),
+            (&|w| w.bulk(vec![b'a', b'\r', b'\n', b'b']), "$4\r\na\r\nb\r\n", "$4\r\na\r\nb\r\n"),
+            (&|w| w.bulk(vec![b'x'; 10]), "$10\r\nxxxxxxxxxx\r\n", "$10\r\nxxxxxxxxxx\r\n"),
+            (&|w| w.nil(), "$-1\r\n", "_\r\n"),
+            (&|w| w.nil_array(), "*-1\r\n", "_\r\n"),
+            (&|w| w.array(0), "*0\r\n", "*0\r\n"),
+            (&|w| w.array(28), "*28\r\n", "*28\r\n"),
+            (&|w| w.map(14), "*28\r\n", "%14\r\n"),
+            (&|w| w.push(3), "*3\r\n", ">3\r\n"),
+            (&|w| w.set(2), "*2\r\n", "~2\r\n"),
+            (&|w| w.boolean(true), ":1\r\n", "#t\r\n"),
+            (&|w| w.boolean(false), ":0\r\n", "#f\r\n"),
+            (&|w| w.double(1.5), "$3\r\n1.5\r\n", ",1.5\r\n"),
+            (&|w| w.double(-0.0), "$2\r\n-0\r\n", ",-0\r\n"),
+            (&|w| w.double(1e300), "$5\r\n1e300\r\n", ",1e300\r\n"),
+            (&|w| w.double(f64::NEG_INFINITY), "$4\r\n-inf\r\n", ",-inf\r\n"),
+            (&|w| w.double(f64::NAN), "$3\r\nnan\r\n", ",nan\r\n"),
+            (&|w| w.verbatim(b"txt", "id=3"), "$4\r\nid=3\r\n", "=8\r\ntxt:id=3\r\n"),
+        ];
+        for (write, resp2, resp3) in table {
+            assert_eq!(both(write), ((*resp2).to_owned(), (*resp3).to_owned()));
+        }
+    }
+
+    #[test]
+    fn integers_are_written_as_the_standard_library_has_them() {
+        let mut numbers = vec![0, 1, 9, 10, 99, 100, 101, 999, 1000, i64::MAX, i64::MIN];
+        let mut power: i64 = 1;
+        while let Some(next) = power.checked_mul(7) {
+            numbers.extend([next, -next]);
+            power = next;
+        }
+        for number in numbers {
+            let (text, _) = both(|w| w.integer(number));
+            assert_eq!(text, format!(":{number}\r\n"));
+            if let Ok(size) = usize::try_from(number) {
+                assert_eq!(both(|w| w.array(size)).0, format!("*{size}\r\n"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_is_an_array_of_strings() {
+        let mut out = b"before".to_vec();
+        request(&mut out, &[b"PUBLISH", b"__sentinel__:hello", b""]);
+        assert_eq!(out, b"before*3\r\n$7\r\nPUBLISH\r\n$18\r\n__sentinel__:hello\r\n$0\r\n\r\n");
+    }
+}

@@ -1,0 +1,200 @@
+//! What the shell knows about the process and commands show: plain data, no look-ups.
+
+use crate::base::Millis;
+use crate::core::RunId;
+use std::fmt;
+
+/// How much is logged, in redis's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Debug,
+    Verbose,
+    #[default]
+    Notice,
+    Warning,
+    Nothing,
+}
+
+impl LogLevel {
+    pub const ALL: [LogLevel; 5] =
+        [LogLevel::Debug, LogLevel::Verbose, LogLevel::Notice, LogLevel::Warning, LogLevel::Nothing];
+
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            LogLevel::Debug => "debug",
+            LogLevel::Verbose => "verbose",
+            LogLevel::Notice => "notice",
+            LogLevel::Warning => "warning",
+            LogLevel::Nothing => "nothing",
+        }
+    }
+
+    /// The level of that name, in any case.
+    #[must_use]
+    pub fn parse(word: &[u8]) -> Option<LogLevel> {
+        LogLevel::ALL.into_iter().find(|level| level.word().as_bytes().eq_ignore_ascii_case(word))
+    }
+}
+
+/// Processor time used, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuTimes {
+    pub sys: f64,
+    pub user: f64,
+    pub sys_children: f64,
+    pub user_children: f64,
+    pub sys_main_thread: f64,
+    pub user_main_thread: f64,
+}
+
+/// Fixed or rarely changing facts about this process. Functions stand for what has to be looked up outside.
+#[derive(Clone)]
+pub struct Facts {
+    pub pid: u32,
+    /// Random, of this process; not the Sentinel's `myid`.
+    pub run_id: RunId,
+    pub tcp_port: u16,
+    /// What INFO shows as `listenerN:`, such as `name=tcp,bind=*,bind=-::*,port=26379`.
+    pub listeners: Vec<String>,
+    /// When the process began, on the clock of [`World::now`](super::World::now).
+    pub started: Millis,
+    pub executable: String,
+    pub config_file: String,
+    pub maxclients: usize,
+    pub loglevel: LogLevel,
+    pub protected_mode: bool,
+    /// `no`, `upstart` or `systemd`.
+    pub supervised: &'static str,
+    /// `Linux 6.1.0 x86_64`: system, release, machine.
+    pub os: String,
+    /// Cron runs per second at the moment (10..=19).
+    pub hz: u32,
+    pub cpu_times: fn() -> CpuTimes,
+    /// Is there a file of that path that we may execute?
+    pub is_executable: fn(&str) -> bool,
+}
+
+impl fmt::Debug for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Facts {{ pid: {}, run_id: {}, tcp_port: {} }}", self.pid, self.run_id, self.tcp_port)
+    }
+}
+
+impl Facts {
+    /// Facts of a process about which nothing is known yet; the shell overwrites what it knows.
+    #[must_use]
+    pub fn new(run_id: RunId) -> Facts {
+        Facts {
+            pid: 0,
+            run_id,
+            tcp_port: 26379,
+            listeners: Vec::new(),
+            started: Millis(0),
+            executable: String::new(),
+            config_file: String::new(),
+            maxclients: 10_000,
+            loglevel: LogLevel::Notice,
+            protected_mode: false,
+            supervised: "no",
+            os: String::new(),
+            hz: 10,
+            cpu_times: CpuTimes::default,
+            is_executable: |_| false,
+        }
+    }
+}
+
+/// Samples that an instantaneous rate is averaged over.
+const SAMPLES: usize = 16;
+
+/// A rate per second, sampled by the shell about every 100 ms.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    samples: [u64; SAMPLES],
+    next: usize,
+    last_value: u64,
+}
+
+impl Rate {
+    fn sample(&mut self, value: u64, elapsed_ms: u64) {
+        let grown = value.saturating_sub(self.last_value);
+        self.last_value = value;
+        self.samples[self.next] = grown.saturating_mul(1000) / elapsed_ms;
+        self.next = (self.next + 1) % SAMPLES;
+    }
+
+    fn average(&self) -> u64 {
+        self.samples.iter().sum::<u64>() / SAMPLES as u64
+    }
+}
+
+/// Counters for INFO. The shell counts what it does; `commands_processed` and `error_replies` are counted by
+/// [`dispatch`](super::dispatch).
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    pub connections_received: u64,
+    pub connections_rejected: u64,
+    pub commands_processed: u64,
+    pub error_replies: u64,
+    /// AUTH and HELLO AUTH that failed.
+    pub auth_failures: u64,
+    pub net_in: u64,
+    pub net_out: u64,
+    pub reads: u64,
+    pub writes: u64,
+    /// Clients cut off because of too much input without a request, too much output not read.
+    pub query_limit_disconnections: u64,
+    pub output_limit_disconnections: u64,
+    /// Turns of the loop and the time spent working in them, in µs.
+    pub loop_cycles: u64,
+    pub loop_usec: u64,
+    /// Of which in commands, in µs.
+    pub command_usec: u64,
+    sampled: Millis,
+    ops: Rate,
+    cycles: Rate,
+    usec: Rate,
+    rate_in: Rate,
+    rate_out: Rate,
+}
+
+impl Stats {
+    /// Notes the counters for the instantaneous rates; to be called about every 100 ms.
+    pub fn sample(&mut self, now: Millis) {
+        let elapsed = now.since(self.sampled);
+        if elapsed == 0 {
+            return;
+        }
+        self.sampled = now;
+        self.ops.sample(self.commands_processed, elapsed);
+        self.cycles.sample(self.loop_cycles, elapsed);
+        self.usec.sample(self.loop_usec, elapsed);
+        self.rate_in.sample(self.net_in, elapsed);
+        self.rate_out.sample(self.net_out, elapsed);
+    }
+
+    /// Commands a second, lately.
+    #[must_use]
+    pub fn ops_per_sec(&self) -> u64 {
+        self.ops.average()
+    }
+
+    /// Turns of the loop a second, lately.
+    #[must_use]
+    pub fn cycles_per_sec(&self) -> u64 {
+        self.cycles.average()
+    }
+
+    /// µs of work in one turn, lately.
+    #[must_use]
+    pub fn usec_per_cycle(&self) -> u64 {
+        self.usec.average().checked_div(self.cycles.average()).unwrap_or(0)
+    }
+
+    /// Bytes a second, lately: in, out.
+    #[must_use]
+    pub fn bytes_per_sec(&self) -> (u64, u64) {
+        (self.rate_in.average(), self.rate_out.average())
+    }
+}
