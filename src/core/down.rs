@@ -56,6 +56,8 @@ impl Sentinel {
         if down {
             master.node.sdown = Some(now);
             master.node.last_down = Some(now);
+            // Soon one of its replicas may be chosen: by what it holds now.
+            self.refresh_replicas(now, id);
         } else {
             master.node.sdown = None;
             master.node.script_kill_sent = false;

@@ -156,8 +156,7 @@ impl Sentinel {
     pub(super) fn refresh_replicas(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let stale = |replica: &&Replica| {
-            replica.node.info_asked.is_none()
-                && replica.node.info.as_ref().is_none_or(|info| now.since(info.at) >= SLOT)
+            replica.node.info_asked.is_none() && replica.node.info.as_ref().is_none_or(|info| now.since(info.at) > SLOT)
         };
         let stale: Vec<ReplicaId> = master.replicas.values().filter(stale).map(|replica| replica.id).collect();
         for replica in stale {
@@ -169,12 +168,14 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return false };
         let Some(failover) = &master.failover else { return false };
         let waited = now.since(failover.changed);
-        let candidates = self.candidates(now, master);
-        if waited < SLOT && candidates.iter().any(|replica| is_stale(&master.replicas[replica], failover.started)) {
+        let chosen = self.candidates(now, master).first().copied();
+        // One slot for offsets of today; where news are all that is missing to have a candidate, one ping period.
+        let patience = if chosen.is_some() { SLOT } else { self.tunables.ping_period };
+        let stale = |replica: &Replica| self.is_fit(now, master, replica) && is_stale(replica, failover.started);
+        if waited < patience && master.replicas.values().any(stale) {
             self.refresh_replicas(now, id);
             return false;
         }
-        let chosen = candidates.first().copied();
         self.log_refusals(now, id);
         let Some(promoted) = chosen else {
             self.abort(id, "-failover-abort-no-good-slave");

@@ -159,6 +159,7 @@ impl Sentinel {
                 heard: None,
                 asked: None,
                 asking: false,
+                echo: false,
                 vote: None,
                 abstained: None,
                 answered: None,

@@ -54,7 +54,7 @@ impl Sentinel {
         master.retry_at = None;
         master.delay_logged = false;
         for peer in master.peers.values_mut() {
-            (peer.agrees, peer.heard, peer.asked) = (false, None, None);
+            (peer.agrees, peer.heard, peer.asked, peer.echo) = (false, None, None, false);
         }
         self.send_info_to_master(now, id);
         for (addr, link) in kept {

@@ -1,1 +1,248 @@
-//! (under construction)
+//! The shell: files, processes, clocks, entropy, and the place where the core and the sockets meet.
+//!
+//! ```text
+//!  net ── readable ──► clients: requests ──► command ──► core
+//!      ── readable ──► links:   replies  ──────────────► core
+//!
+//!  before every sleep:  tick ─► effects, in order ─► open replies ─► flush links, clients ─► sleep
+//! ```
+//!
+//! Callbacks hand in what happened and write nothing; [`Shell::before_sleep`] is the one place that acts on
+//! what came of it. Effects are executed in the order in which the core gave them, and `Save` is answered
+//! before the next one is taken: what rests on a save cannot leave before it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `boot` | from options and configuration to a running server |
+//! | `clients`, `desk` | sockets of clients, and what their requests act on |
+//! | `links` | connections to masters, replicas and peers |
+//! | `save` | the configuration file as the durable state |
+//! | `log`, `notify`, `listen` | log lines, systemd, addresses to listen on |
+//! | `scripts`, `resolver` | processes and the one helper thread |
+//! | `sys` | what std lacks; the only `unsafe` |
+
+mod boot;
+mod clients;
+mod desk;
+mod links;
+mod listen;
+mod log;
+mod notify;
+mod resolver;
+mod save;
+mod scripts;
+mod sys;
+
+pub use boot::{Server, StartError, StartUp};
+
+use crate::base::Millis;
+use crate::config;
+use crate::core::{Effect, Input, Level};
+use crate::net::{CloseReason, Handler, Next, Reactor, TimerId, Token};
+use ::log::{Level as LogLine, warn};
+use clients::Sockets;
+use desk::Desk;
+use links::Links;
+use resolver::Resolver;
+use save::ConfigFile;
+use scripts::Scripts;
+use std::net::SocketAddr;
+
+/// How often counters are sampled for the rates in INFO, and how often clients are looked through, in ms.
+const SAMPLE_PERIOD: u64 = 100;
+const HOUSEKEEPING_PERIOD: u64 = 1000;
+/// Inputs that arose from effects and are handed in within the same turn; more wait for the next.
+const UNTOLD_PER_TURN: usize = 10_000;
+
+/// The handler of the loop.
+struct Shell {
+    desk: Desk,
+    sockets: Sockets,
+    links: Links,
+    file: ConfigFile,
+    scripts: Scripts,
+    resolver: Resolver,
+    /// Inputs that came up while an effect was executed.
+    untold: Vec<Input>,
+    /// The latest moment the core has heard of; its time never goes back.
+    now: Millis,
+    /// The timer for the core's next wake-up, and for when it is set.
+    wake: Option<(TimerId, Millis)>,
+    sampled: Millis,
+    housekept: Millis,
+}
+
+impl Shell {
+    /// Executes effects until none is left. `Some(outcome)` of the last save, if there was one.
+    fn drain(&mut self, reactor: &mut Reactor) -> Option<bool> {
+        let mut saved = None;
+        for _ in 0..UNTOLD_PER_TURN {
+            while let Some(effect) = self.desk.sentinel.poll_effect() {
+                self.execute(reactor, effect, &mut saved);
+            }
+            match self.links.untold().or_else(|| self.untold.pop()) {
+                Some(input) => self.desk.sentinel.handle(self.now, input),
+                None => break,
+            }
+        }
+        saved
+    }
+
+    fn execute(&mut self, reactor: &mut Reactor, effect: Effect, saved: &mut Option<bool>) {
+        match effect {
+            Effect::Save => {
+                let snapshot = self.desk.sentinel.snapshot();
+                let options = &self.desk.options;
+                let ok = self.file.save(|old| config::rewrite(old, &snapshot, options));
+                // A slow disk must not look like an instant to the core.
+                self.now = self.now.max(sys::clock());
+                self.desk.sentinel.saved(self.now, ok);
+                *saved = Some(ok);
+            }
+            Effect::Connect { conn, to, kind } => self.links.connect(reactor, conn, to, kind),
+            Effect::Send { conn, bytes } => self.links.send(conn, &bytes),
+            Effect::Close { conn } => self.links.close(reactor, conn),
+            Effect::Event { level, channel, payload } => {
+                ::log::log!(log::level_of(level), "{channel} {payload}");
+                if level != Level::Debug {
+                    self.desk.clients.publish(channel.as_bytes(), payload.as_bytes());
+                }
+            }
+            Effect::Log { level, text } => ::log::log!(log::level_of(level), "{text}"),
+            Effect::RunScript { script, argv } => self.untold.extend(self.scripts.start(script, &argv)),
+            Effect::KillScript { script } => self.scripts.kill(script),
+            Effect::Resolve { host } => {
+                if let Err(why) = self.resolver.ask(host.clone()) {
+                    warn!("Looking up {host} is not possible: {why}");
+                    self.untold.push(Input::Resolved { host, ip: None });
+                }
+            }
+            Effect::Crash { code } => {
+                warn!("Ending with code {code}, as SENTINEL SIMULATE-FAILURE asked for.");
+                std::process::exit(code);
+            }
+        }
+    }
+
+    /// What is done now and then rather than every turn.
+    fn housekeeping(&mut self, reactor: &mut Reactor) {
+        if self.now.since(self.sampled) >= SAMPLE_PERIOD {
+            self.sampled = self.now;
+            self.desk.stats.sample(self.now);
+        }
+        if self.now.since(self.housekept) >= HOUSEKEEPING_PERIOD {
+            self.housekept = self.now;
+            self.sockets.close_idle(reactor, &mut self.desk);
+            let cut_off = self.desk.clients.enforce_soft_limit(self.now);
+            self.desk.stats.output_limit_disconnections += cut_off as u64;
+        }
+    }
+
+    /// Sets the timer for the next moment at which something is due.
+    fn arm(&mut self, reactor: &mut Reactor) {
+        let at = self.desk.sentinel.next_wakeup().max(self.now).min(self.now + HOUSEKEEPING_PERIOD);
+        match self.wake {
+            Some((_, set)) if set == at => {}
+            other => {
+                if let Some((timer, _)) = other {
+                    reactor.cancel(timer);
+                }
+                self.wake = Some((reactor.add_timer(at), at));
+            }
+        }
+    }
+
+    fn advance(&mut self, reactor: &Reactor) {
+        self.now = self.now.max(reactor.now());
+    }
+}
+
+impl Handler for Shell {
+    fn before_sleep(&mut self, reactor: &mut Reactor) {
+        self.advance(reactor);
+        while let Some((host, ip)) = self.resolver.answer() {
+            self.desk.sentinel.handle(self.now, Input::Resolved { host, ip });
+        }
+        if self.desk.sentinel.next_wakeup() <= self.now {
+            self.desk.sentinel.tick(self.now);
+        }
+        let saved = self.drain(reactor).unwrap_or_else(|| !self.desk.sentinel.save_failing());
+        let settled = self.desk.clients.settle(saved);
+        self.sockets.resume(reactor, &settled);
+        self.housekeeping(reactor);
+        let wrote = self.links.flush(reactor);
+        self.desk.stats.net_out += wrote as u64;
+        self.sockets.flush(reactor, &mut self.desk);
+        self.arm(reactor);
+        self.desk.stats.loop_cycles += 1;
+        if self.desk.shutdown {
+            reactor.stop();
+        }
+    }
+
+    fn accepted(&mut self, reactor: &mut Reactor, _listener: Token, stream: Token, peer: SocketAddr) {
+        self.sockets.accepted(reactor, stream, peer, &mut self.desk);
+    }
+
+    fn connected(&mut self, reactor: &mut Reactor, stream: Token, local: SocketAddr) {
+        self.advance(reactor);
+        if let Some(input) = self.links.connected(stream, local) {
+            self.desk.sentinel.handle(self.now, input);
+        }
+    }
+
+    fn readable(&mut self, reactor: &mut Reactor, stream: Token) {
+        self.advance(reactor);
+        if self.sockets.owns(stream) {
+            self.sockets.readable(reactor, stream, &mut self.desk);
+        } else {
+            let read = self.links.readable(reactor, stream, &mut self.desk.sentinel, self.now);
+            self.desk.stats.net_in += read as u64;
+        }
+    }
+
+    fn writable(&mut self, reactor: &mut Reactor, stream: Token) {
+        if self.sockets.owns(stream) {
+            self.sockets.write(reactor, stream, &mut self.desk);
+        } else {
+            let wrote = self.links.writable(reactor, stream);
+            self.desk.stats.net_out += wrote as u64;
+        }
+    }
+
+    fn closed(&mut self, reactor: &mut Reactor, stream: Token, why: CloseReason) {
+        self.advance(reactor);
+        if self.sockets.owns(stream) {
+            self.sockets.closed(stream, &why, &mut self.desk);
+        } else if let Some(input) = self.links.closed(stream, &why) {
+            self.desk.sentinel.handle(self.now, input);
+        }
+    }
+
+    fn timer(&mut self, _reactor: &mut Reactor, _timer: TimerId) -> Next {
+        // The only timer there is; `before_sleep` does what is due.
+        self.wake = None;
+        Next::Done
+    }
+
+    fn signal(&mut self, reactor: &mut Reactor, signal: i32) {
+        self.advance(reactor);
+        match signal {
+            libc::SIGCHLD => {
+                for input in self.scripts.reap() {
+                    self.desk.sentinel.handle(self.now, input);
+                }
+            }
+            libc::SIGTERM | libc::SIGINT => {
+                let name = if signal == libc::SIGINT { "SIGINT" } else { "SIGTERM" };
+                warn!("Received {name}, shutting down...");
+                reactor.stop();
+            }
+            other => ::log::info!("Received signal {other}, which changes nothing."),
+        }
+    }
+
+    fn trouble(&mut self, _reactor: &mut Reactor, text: &str) {
+        ::log::log!(LogLine::Warn, "{text}");
+    }
+}

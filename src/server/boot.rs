@@ -1,0 +1,335 @@
+//! From options and configuration to a running server, and back to nothing.
+
+use super::clients::Sockets;
+use super::desk::Desk;
+use super::links::Links;
+use super::resolver::Resolver;
+use super::save::ConfigFile;
+use super::scripts::Scripts;
+use super::{Shell, listen, notify, sys};
+use crate::command::{CpuTimes, Facts, LogLevel};
+use crate::config::{self, Check, Loaded, Must, ServerOptions, Supervised};
+use crate::core::{Identity, RunId, Sentinel, Snapshot};
+use crate::net::{Handler, Reactor};
+use ::log::{info, warn};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// Descriptors that are no clients': the log, the poll, listeners, a file being written.
+const RESERVED_FILES: u64 = 32;
+/// Connections to one node: commands and Pub/Sub.
+const FILES_PER_NODE: u64 = 2;
+const DEFAULT_PIDFILE: &str = "/var/run/redis.pid";
+
+/// Why the server does not start, in a sentence for whoever started it.
+#[derive(Debug)]
+pub struct StartError(pub String);
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// What a start needs to be told.
+#[derive(Debug)]
+pub struct StartUp {
+    pub loaded: Loaded,
+    /// The configuration file, which is also where the state is kept.
+    pub config_file: PathBuf,
+}
+
+impl StartUp {
+    /// Says whether the server would start, as far as that can be known without changing anything or opening
+    /// a port.
+    pub fn check(&self) -> Result<(), StartError> {
+        what_the_files_say(&self.loaded.checks)?;
+        open_config_file(&self.config_file)?;
+        let options = &self.loaded.server;
+        check_listening(options)?;
+        source_address(options)?;
+        for word in &options.bind {
+            let host = word.strip_prefix('-').unwrap_or(word);
+            listen::addresses(host, options.port)
+                .map_err(|why| StartError(format!("bind: '{host}' is no address of this machine: {why}.")))?;
+        }
+        Ok(())
+    }
+}
+
+/// A server that listens and has its state on disk.
+pub struct Server {
+    reactor: Reactor,
+    shell: Shell,
+    pidfile: Option<PathBuf>,
+    supervised: bool,
+}
+
+impl Server {
+    /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
+    /// can connect.
+    pub fn start(start_up: StartUp) -> Result<Server, StartError> {
+        let StartUp { loaded: Loaded { server: options, mut snapshot, notes, checks }, config_file } = start_up;
+        what_the_files_say(&checks)?;
+        // Before the directory changes.
+        let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
+        let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
+        let file = open_config_file(&config_file)?;
+        check_listening(&options)?;
+        let source = source_address(&options)?;
+        if !options.dir.is_empty() {
+            std::env::set_current_dir(&options.dir)
+                .map_err(|why| StartError(format!("Can't chdir to '{}': {why}", options.dir)))?;
+        }
+        let logfile = (!options.logfile.is_empty()).then(|| Path::new(&options.logfile));
+        super::log::start(logfile, loglevel(options.loglevel))
+            .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
+        announce(&options, &config_file, &notes);
+
+        let maxclients = descriptors(&options, &snapshot)?;
+        let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
+        reactor
+            .signals(&[libc::SIGTERM, libc::SIGINT, libc::SIGCHLD, libc::SIGHUP])
+            .map_err(|why| broken("handling signals", &why))?;
+        let listeners = listen::listen(&mut reactor, &options.bind, options.port, options.tcp_backlog)
+            .map_err(|why| StartError(why.to_string()))?;
+        warn_if_open(&options, &listeners.iter().map(|(_, address)| *address).collect::<Vec<_>>());
+
+        // From here on a failure shows in the log only.
+        let supervised = is_supervised(&options);
+        if options.daemonize && !supervised {
+            sys::daemonize().map_err(|why| broken("going to the background", &why))?;
+        }
+        let pidfile = write_pidfile(&options, supervised);
+
+        let unnamed = snapshot.myid.is_none();
+        let myid = match snapshot.myid {
+            Some(myid) => myid,
+            None => *snapshot.myid.insert(random_id()?),
+        };
+        let mut facts = Facts::new(random_id()?);
+        facts.pid = std::process::id();
+        facts.tcp_port = options.port;
+        facts.listeners = vec![format!("name=tcp,bind={},port={}", options.bind.join(",bind="), options.port)];
+        facts.started = reactor.now();
+        facts.executable = executable;
+        facts.config_file = config_file.display().to_string();
+        facts.maxclients = maxclients;
+        facts.loglevel = loglevel(options.loglevel);
+        facts.protected_mode = options.protected_mode;
+        facts.supervised = if supervised { "systemd" } else { "no" };
+        facts.os = sys::system_name();
+        facts.cpu_times = cpu_times;
+        facts.is_executable = is_executable;
+
+        info!("Running mode=sentinel, port={}.", options.port);
+        info!("Sentinel ID is {myid}");
+        let identity = Identity { myid, port: options.port, own_password: options.requirepass.clone() };
+        let mut seed = [0; 8];
+        sys::entropy(&mut seed).map_err(|why| broken("drawing random numbers", &why))?;
+        let now = reactor.now();
+        let mut sentinel = Sentinel::new(identity, &snapshot, u64::from_ne_bytes(seed), now);
+        if unnamed {
+            // Peers remember us by this id; it must not change with the next start.
+            sentinel.flush_config();
+        }
+        let waker = reactor.waker().map_err(|why| broken("the event loop", &why))?;
+        let sockets = Sockets::new(options.tcp_keepalive);
+        let mut shell = Shell {
+            desk: Desk::new(sentinel, facts, options),
+            sockets,
+            links: Links::new(source),
+            file,
+            scripts: Scripts::default(),
+            resolver: Resolver::new(waker),
+            untold: Vec::new(),
+            now,
+            wake: None,
+            sampled: now,
+            housekept: now,
+        };
+        // The first save is done before anybody is told that we are there.
+        shell.before_sleep(&mut reactor);
+        Ok(Server { reactor, shell, pidfile, supervised })
+    }
+
+    /// Serves until a signal or `SHUTDOWN` ends it.
+    pub fn run(mut self) -> io::Result<()> {
+        info!("Ready to accept connections");
+        if self.supervised {
+            notify::notify("STATUS=Ready to accept connections\n");
+            notify::notify("READY=1\n");
+        }
+        let outcome = self.reactor.run(&mut self.shell);
+        // What the last turn brought is still executed, a save above all.
+        self.shell.before_sleep(&mut self.reactor);
+        if self.supervised {
+            notify::notify("STOPPING=1\n");
+        }
+        if let Some(pidfile) = &self.pidfile {
+            info!("Removing the pid file.");
+            let _ = std::fs::remove_file(pidfile);
+        }
+        match &outcome {
+            Ok(()) => warn!("Sentinel is now ready to exit, bye bye..."),
+            Err(why) => warn!("The event loop has failed: {why}"),
+        }
+        outcome
+    }
+}
+
+/// Somebody waits for our readiness. Without the socket there is nobody to tell, whatever the file says.
+fn is_supervised(options: &ServerOptions) -> bool {
+    let wanted = matches!(options.supervised, Supervised::Systemd | Supervised::Auto);
+    wanted && std::env::var_os("NOTIFY_SOCKET").is_some()
+}
+
+/// One notion, two rooms: the file's word as the commands' word.
+fn loglevel(level: config::LogLevel) -> LogLevel {
+    LogLevel::parse(level.as_str().as_bytes()).unwrap_or_default()
+}
+
+fn broken(what: &str, why: &io::Error) -> StartError {
+    StartError(format!("The system refuses {what}: {why}"))
+}
+
+fn open_config_file(path: &Path) -> Result<ConfigFile, StartError> {
+    let not_writable = |why: io::Error| {
+        StartError(format!("Sentinel config file {} is not writable: {why}. Exiting...", path.display()))
+    };
+    let file = ConfigFile::read(path).map_err(not_writable)?;
+    file.check_writable().map_err(not_writable)?;
+    Ok(file)
+}
+
+fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
+    if options.port == 0 || options.bind.is_empty() {
+        return Err(StartError("Configured to not listen anywhere: set port and bind. Exiting...".into()));
+    }
+    Ok(())
+}
+
+fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError> {
+    match options.bind_source_addr.as_str() {
+        "" | "*" => Ok(None),
+        text => match text.parse() {
+            Ok(ip) => Ok(Some(ip)),
+            Err(_) => Err(StartError(format!("bind-source-addr: '{text}' is no numeric address."))),
+        },
+    }
+}
+
+fn announce(options: &ServerOptions, config_file: &Path, notes: &[String]) {
+    let version = env!("CARGO_PKG_VERSION");
+    info!("watchfire {version} is starting: a Sentinel for Redis and Valkey, pid {}", std::process::id());
+    info!("Configuration and state are in {}", config_file.display());
+    for note in notes {
+        info!("{note}");
+    }
+    if options.supervised == Supervised::Upstart {
+        info!("supervised upstart is not supported, and means no.");
+    }
+}
+
+/// Raises the limit of open files so that all clients and links find room; when it cannot be raised, fewer
+/// clients are taken. Returns how many.
+fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, StartError> {
+    let nodes: usize =
+        snapshot.masters.iter().map(|master| 1 + master.known_replicas.len() + master.known_peers.len()).sum();
+    let least = u64::from(options.maxclients) + RESERVED_FILES;
+    let have = sys::open_files(least + nodes as u64 * FILES_PER_NODE)
+        .map_err(|why| broken("to say the limit of open files", &why))?;
+    if have >= least {
+        return Ok(options.maxclients as usize);
+    }
+    match usize::try_from(have.saturating_sub(RESERVED_FILES)) {
+        Ok(fits) if fits > 0 => {
+            warn!(
+                "maxclients is {fits} instead of {}: this process may have {have} files open. Raise the limit (ulimit -n, \
+                 LimitNOFILE) if more clients are expected.",
+                options.maxclients
+            );
+            Ok(fits)
+        }
+        _ => Err(StartError(format!(
+            "This process may have only {have} files open, and {RESERVED_FILES} are needed besides clients. Raise the limit \
+             (ulimit -n, LimitNOFILE)."
+        ))),
+    }
+}
+
+fn warn_if_open(options: &ServerOptions, listeners: &[SocketAddr]) {
+    let public = listeners.iter().any(|address| !address.ip().is_loopback());
+    if public && !options.protected_mode && options.requirepass.is_empty() {
+        warn!(
+            "Anybody who reaches this port can reconfigure this Sentinel: there is neither requirepass nor protected-mode."
+        );
+    }
+}
+
+/// Written when asked for, or in the background, where it is how we are found again.
+fn write_pidfile(options: &ServerOptions, supervised: bool) -> Option<PathBuf> {
+    let background = options.daemonize && !supervised;
+    let path = match options.pidfile.as_str() {
+        "" if background => DEFAULT_PIDFILE,
+        "" => return None,
+        path => path,
+    };
+    let path = PathBuf::from(path);
+    match std::fs::write(&path, format!("{}\n", std::process::id())) {
+        Ok(()) => Some(path),
+        Err(why) => {
+            warn!("Failed to write the pid file {}: {why}", path.display());
+            None
+        }
+    }
+}
+
+fn random_id() -> Result<RunId, StartError> {
+    let mut bytes = [0; 20];
+    sys::entropy(&mut bytes).map_err(|why| broken("drawing random numbers", &why))?;
+    Ok(RunId::from_entropy(bytes))
+}
+
+fn cpu_times() -> CpuTimes {
+    let used = sys::cpu_time();
+    CpuTimes {
+        sys: used.system,
+        user: used.user,
+        sys_children: used.children_system,
+        user_children: used.children_user,
+        // There is one thread, but for a resolver that sleeps.
+        sys_main_thread: used.system,
+        user_main_thread: used.user,
+    }
+}
+
+/// What the configuration demands of the file system: scripts that can run, a directory that can be entered.
+fn what_the_files_say(checks: &[Check]) -> Result<(), StartError> {
+    for check in checks {
+        let mut error = check.error.clone();
+        let holds = match check.must {
+            Must::BeExecutable => is_executable(&check.path),
+            Must::BeDirectory => match std::fs::read_dir(&check.path) {
+                Ok(_) => true,
+                Err(why) => {
+                    error.message = format!("Can't chdir to '{}': {why}", check.path);
+                    false
+                }
+            },
+        };
+        if !holds {
+            return Err(StartError(error.to_string()));
+        }
+    }
+    Ok(())
+}
+
+fn is_executable(path: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,296 @@
+//! The sockets of clients: taking them in, reading requests, writing replies, letting them go.
+//!
+//! What a client *is* (its name, its subscriptions, its reply buffer) lives in [`crate::command`]; here are
+//! the bytes on their way in and out. Requests are executed as they are decoded, a bounded number a turn;
+//! replies leave in [`Sockets::flush`], once the effects of the turn are drained, with one write a client.
+//!
+//! A client whose reply waits for the save of this turn ([`crate::command::Deferred`]) is asked nothing
+//! further until then, and one that sends requests without reading the replies is read no further once
+//! [`OUTPUT_PAUSE`] bytes wait for it. In both cases the bytes stay in the kernel, which slows the sender down.
+
+use super::desk::Desk;
+use crate::base::Millis;
+use crate::command::{self, ClientId};
+use crate::net::{CloseReason, Reactor, Read, Token, Write};
+use crate::resp::{Argv, Proto, RequestDecoder, Writer};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Requests of one client executed before the others get their turn, and bytes of replies after which it
+/// pauses as well: `SENTINEL MASTERS` with a thousand masters is heavier than `PING`.
+const REQUESTS_PER_TURN: usize = 512;
+const REPLIES_PER_TURN: usize = 512 * 1024;
+/// Bytes waiting for a client from which on it is not read any more. Far above what an honest pipeline of
+/// requests brings about; redis-sentinel knows no bound here.
+pub const OUTPUT_PAUSE: usize = 32 * 1024 * 1024;
+/// Written bytes are cut off the front of a reply buffer in pieces of this size, so that a long buffer is
+/// not moved for every write.
+const CUT: usize = 256 * 1024;
+/// An emptied buffer larger than this gives its memory back.
+const BUFFER_KEPT: usize = 16 * 1024;
+
+const MAXCLIENTS_REACHED: &[u8] = b"-ERR max number of clients reached\r\n";
+const PROTECTED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is enabled and no password \
+is set for the default user. Only clients on this machine are served. To let others in, set a password \
+with requirepass, or, where a firewall keeps strangers out, put 'protected-mode no' into the configuration file or start \
+with '--protected-mode no'.\r\n";
+
+/// All client sockets.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    by_stream: BTreeMap<Token, Socket>,
+    by_client: BTreeMap<ClientId, Token>,
+    /// Seconds between keepalive probes of a silent client; 0 is off.
+    keepalive: u32,
+    argv: Argv,
+    incoming: Vec<u8>,
+}
+
+/// One client's socket.
+#[derive(Debug)]
+struct Socket {
+    client: ClientId,
+    decoder: RequestDecoder,
+    /// Bytes at the front of the client's `out` that are written already.
+    sent: usize,
+    /// Not read because too much waits to be written.
+    paused: bool,
+    /// The decoder may hold whole requests that had to wait.
+    backlog: bool,
+}
+
+impl Sockets {
+    #[must_use]
+    pub fn new(keepalive: u32) -> Sockets {
+        Sockets { keepalive, ..Sockets::default() }
+    }
+
+    /// A listener took a connection: it becomes a client, or hears why not.
+    pub fn accepted(&mut self, reactor: &mut Reactor, stream: Token, peer: SocketAddr, desk: &mut Desk) {
+        desk.stats.connections_received += 1;
+        let refusal = if desk.clients.len() >= desk.facts.maxclients {
+            Some(MAXCLIENTS_REACHED)
+        } else if desk.facts.protected_mode
+            && desk.options.requirepass.is_empty()
+            && !peer.ip().to_canonical().is_loopback()
+        {
+            Some(PROTECTED)
+        } else {
+            None
+        };
+        if let Some(text) = refusal {
+            desk.stats.connections_rejected += 1;
+            // Best effort: nobody waits for a stranger to read.
+            let _ = reactor.write(stream, text);
+            reactor.close(stream);
+            return;
+        }
+        if self.keepalive > 0 {
+            let _ = reactor.set_keepalive(stream, self.keepalive);
+        }
+        let local = reactor.local_addr(stream).map(|local| local.to_string()).unwrap_or_default();
+        log::debug!("Accepted {peer}");
+        let client = desk.clients.connect(reactor.now(), peer.to_string(), local);
+        if let Some(client) = desk.clients.get_mut(client) {
+            client.fd = i64::try_from(stream.slot()).unwrap_or(-1);
+        }
+        self.by_client.insert(client, stream);
+        let decoder = RequestDecoder::new();
+        self.by_stream.insert(stream, Socket { client, decoder, sent: 0, paused: false, backlog: false });
+    }
+
+    /// Whether the stream is a client's.
+    #[must_use]
+    pub fn owns(&self, stream: Token) -> bool {
+        self.by_stream.contains_key(&stream)
+    }
+
+    /// Executes what is buffered, then reads and executes more, as far as this turn allows.
+    pub fn readable(&mut self, reactor: &mut Reactor, stream: Token, desk: &mut Desk) {
+        let Some(socket) = self.by_stream.get_mut(&stream) else { return };
+        let mut requests = 0;
+        loop {
+            if socket.backlog {
+                socket.execute(&mut self.argv, desk, reactor.now(), &mut requests);
+            }
+            let Some(client) = desk.clients.get_mut(socket.client) else { return };
+            client.query_buffered = socket.decoder.buffered();
+            if socket.backlog || !client.takes_requests() {
+                // Goes on after the drain: woken by `resume` or by the flush, or closed.
+                if client.takes_requests() {
+                    reactor.wake(stream);
+                }
+                return;
+            }
+            if client.out.len() - socket.sent > OUTPUT_PAUSE {
+                socket.paused = true;
+                reactor.set_reading(stream, false);
+                return;
+            }
+            self.incoming.clear();
+            match reactor.read(stream, &mut self.incoming) {
+                Read::Data(n) => {
+                    client.net_in += n as u64;
+                    client.last_active = reactor.now();
+                    desk.stats.net_in += n as u64;
+                    desk.stats.reads += 1;
+                    socket.decoder.extend(&self.incoming);
+                    socket.backlog = true;
+                }
+                // An end is reported by `closed`.
+                Read::Blocked | Read::Eof | Read::Failed(_) => return,
+            }
+        }
+    }
+
+    /// Clients whose reply was waiting may go on with their next request.
+    pub fn resume(&mut self, reactor: &mut Reactor, clients: &[ClientId]) {
+        for client in clients {
+            if let Some(&stream) = self.by_client.get(client) {
+                reactor.wake(stream);
+            }
+        }
+    }
+
+    /// One write for each client that has something to read; closes those that are done.
+    pub fn flush(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
+        for client in desk.clients.take_dirty() {
+            if let Some(&stream) = self.by_client.get(&client) {
+                self.write(reactor, stream, desk);
+            }
+        }
+    }
+
+    /// Writes once. Asks for more when the kernel did not take all.
+    pub fn write(&mut self, reactor: &mut Reactor, stream: Token, desk: &mut Desk) {
+        let Some(socket) = self.by_stream.get_mut(&stream) else { return };
+        let Some(client) = desk.clients.get_mut(socket.client) else { return };
+        if client.killed {
+            if client.over_soft_limit.is_some() || client.subscriptions() > 0 {
+                log::warn!("Client {} was cut off: it was killed, or let too much output pile up.", client.addr);
+            }
+            self.drop_client(reactor, stream, desk);
+            return;
+        }
+        if client.out.len() > socket.sent {
+            match reactor.write(stream, &client.out[socket.sent..]) {
+                Write::Wrote(n) => {
+                    socket.sent += n;
+                    client.net_out += n as u64;
+                    desk.stats.net_out += n as u64;
+                    desk.stats.writes += 1;
+                }
+                Write::Blocked => {}
+                // The reactor reports the end by `closed`.
+                Write::Failed(_) => return,
+            }
+        }
+        if client.out.len() > socket.sent {
+            if socket.sent >= CUT {
+                client.out.drain(..socket.sent);
+                socket.sent = 0;
+            }
+            reactor.arm_write(stream);
+        } else {
+            socket.sent = 0;
+            client.out.clear();
+            if client.out.capacity() > BUFFER_KEPT {
+                client.out = Vec::new();
+            }
+            if client.close_after_reply {
+                self.drop_client(reactor, stream, desk);
+                return;
+            }
+        }
+        if socket.paused && client.out.len() - socket.sent < OUTPUT_PAUSE / 2 {
+            socket.paused = false;
+            reactor.set_reading(stream, true);
+            reactor.wake(stream);
+        }
+    }
+
+    /// The stream ended by itself.
+    pub fn closed(&mut self, stream: Token, why: &CloseReason, desk: &mut Desk) {
+        if let Some(socket) = self.by_stream.remove(&stream) {
+            self.by_client.remove(&socket.client);
+            if let Some(client) = desk.clients.remove(socket.client) {
+                log::debug!("Client {} is gone: {why}", client.addr);
+            }
+        }
+    }
+
+    /// Closes clients that have been silent for longer than `timeout` says (0: never). Subscribers may be silent.
+    pub fn close_idle(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
+        let idle_ms = u64::from(desk.options.timeout) * 1000;
+        if idle_ms == 0 {
+            return;
+        }
+        let now = reactor.now();
+        let idle: Vec<ClientId> = desk
+            .clients
+            .iter()
+            .filter(|client| client.subscriptions() == 0 && now.since(client.last_active) > idle_ms)
+            .map(|client| client.id)
+            .collect();
+        for client in idle {
+            if let Some(&stream) = self.by_client.get(&client) {
+                log::debug!("Closing an idle client");
+                self.drop_client(reactor, stream, desk);
+            }
+        }
+    }
+
+    fn drop_client(&mut self, reactor: &mut Reactor, stream: Token, desk: &mut Desk) {
+        reactor.close(stream);
+        self.closed(stream, &CloseReason::Other("closed by us".into()), desk);
+    }
+}
+
+impl Socket {
+    /// Executes buffered requests until there is none, the client has to wait, or its share of this turn is
+    /// used up (`backlog` then stays set).
+    fn execute(&mut self, argv: &mut Argv, desk: &mut Desk, now: Millis, requests: &mut usize) {
+        let before = desk.clients.get(self.client).map_or(0, |client| client.out.len());
+        loop {
+            let Some(client) = desk.clients.get_mut(self.client) else { return };
+            if !client.takes_requests()
+                || *requests >= REQUESTS_PER_TURN
+                || client.out.len().saturating_sub(before) >= REPLIES_PER_TURN
+            {
+                return;
+            }
+            match self.decoder.next(argv) {
+                Ok(true) => {
+                    *requests += 1;
+                    if is_http(&argv[0]) {
+                        log::warn!(
+                            "Possible SECURITY ATTACK detected: {} speaks HTTP to this port, as a web page does that was \
+                             made to send commands to Redis. Its connection is closed.",
+                            client.addr
+                        );
+                        desk.clients.kill(self.client);
+                        return;
+                    }
+                    command::dispatch(&mut desk.world(now), self.client, argv);
+                    desk.grant_wishes();
+                }
+                Ok(false) => {
+                    self.backlog = false;
+                    return;
+                }
+                Err(error) => {
+                    log::debug!("Client {} sent no RESP: {error}", client.addr);
+                    Writer::new(&mut client.out, Proto::Resp2).error(&format!("ERR {error}"));
+                    client.close_after_reply = true;
+                    desk.clients.mark_dirty(self.client);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A browser talks to us; see the report of cross-protocol scripting against Redis.
+fn is_http(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
+}

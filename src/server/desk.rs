@@ -1,0 +1,66 @@
+//! What requests act on: the Sentinel, the clients, and what commands may know of the process.
+
+use super::log as server_log;
+use crate::base::Millis;
+use crate::command::{Clients, Facts, Stats, Wish, World};
+use crate::config::{self, ServerOptions};
+use crate::core::Sentinel;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Everything a request can reach, kept apart from the sockets it came through.
+#[derive(Debug)]
+pub struct Desk {
+    pub sentinel: Sentinel,
+    pub clients: Clients,
+    pub facts: Facts,
+    pub stats: Stats,
+    pub options: ServerOptions,
+    /// Somebody asked for the end of the process.
+    pub shutdown: bool,
+    wishes: Vec<Wish>,
+}
+
+impl Desk {
+    #[must_use]
+    pub fn new(sentinel: Sentinel, facts: Facts, options: ServerOptions) -> Desk {
+        Desk {
+            sentinel,
+            clients: Clients::new(),
+            facts,
+            stats: Stats::default(),
+            options,
+            shutdown: false,
+            wishes: Vec::new(),
+        }
+    }
+
+    pub fn world(&mut self, now: Millis) -> World<'_> {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        World {
+            now,
+            wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+            sentinel: &mut self.sentinel,
+            clients: &mut self.clients,
+            facts: &self.facts,
+            stats: &mut self.stats,
+            wishes: &mut self.wishes,
+        }
+    }
+
+    /// Does what the last request asked of the shell, so that the next one finds it done.
+    pub fn grant_wishes(&mut self) {
+        for wish in self.wishes.drain(..) {
+            match wish {
+                Wish::Shutdown => self.shutdown = true,
+                Wish::LogLevel(level) => {
+                    self.facts.loglevel = level;
+                    server_log::set_level(level);
+                    if let Some(level) = config::LogLevel::parse(level.word()) {
+                        self.options.change_loglevel(level);
+                    }
+                }
+                Wish::Log(level, text) => log::log!(server_log::level_of(level), "{text}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The connections to masters, replicas and peers: the core's [`ConnId`]s on one side, sockets on the other.
+//!
+//! Bytes that the core sends before the connection stands wait here, and so do those that the kernel does
+//! not take; [`Links::flush`] gives each connection one write a turn. Nothing here decides when to dial, to
+//! hang up or what a reply means: all that is the core's.
+
+use crate::base::Millis;
+use crate::core::{ConnId, ConnKind, Gone, Input, Sentinel};
+use crate::net::{CloseReason, Reactor, Read, Token, Write};
+use crate::resp::ReplyDecoder;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+#[derive(Debug)]
+pub struct Links {
+    by_conn: BTreeMap<ConnId, Line>,
+    by_stream: BTreeMap<Token, ConnId>,
+    /// Those with something to write.
+    dirty: Vec<ConnId>,
+    /// `bind-source-addr`.
+    source: Option<IpAddr>,
+    /// What the core has to hear and could not be told in the middle of an effect.
+    untold: VecDeque<Input>,
+    incoming: Vec<u8>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Line {
+    stream: Token,
+    kind: ConnKind,
+    up: bool,
+    /// On the dirty list.
+    queued: bool,
+    decoder: ReplyDecoder,
+    out: Vec<u8>,
+}
+
+impl Links {
+    #[must_use]
+    pub fn new(source: Option<IpAddr>) -> Links {
+        Links {
+            by_conn: BTreeMap::new(),
+            by_stream: BTreeMap::new(),
+            dirty: Vec::new(),
+            source,
+            untold: VecDeque::new(),
+            incoming: Vec::new(),
+        }
+    }
+
+    /// Starts to connect. When there is not even a socket, the core hears of it through [`Links::untold`].
+    pub fn connect(&mut self, reactor: &mut Reactor, conn: ConnId, to: SocketAddr, kind: ConnKind) {
+        // The source address is for nodes of its family; the others are reached from wherever the route goes.
+        let source = self.source.filter(|source| source.is_ipv4() == to.is_ipv4());
+        match reactor.connect(to, source) {
+            Ok(stream) => {
+                let decoder = ReplyDecoder::new();
+                self.by_stream.insert(stream, conn);
+                self.by_conn.insert(conn, Line { stream, kind, up: false, queued: false, decoder, out: Vec::new() });
+            }
+            Err(why) => self.untold.push_back(Input::Closed { conn, why: Gone::Other(why.to_string()) }),
+        }
+    }
+
+    /// Queues bytes; for a connection that is gone they are dropped.
+    pub fn send(&mut self, conn: ConnId, bytes: &[u8]) {
+        if let Some(line) = self.by_conn.get_mut(&conn) {
+            line.out.extend_from_slice(bytes);
+            if line.up && !line.queued {
+                line.queued = true;
+                self.dirty.push(conn);
+            }
+        }
+    }
+
+    /// Drops the connection without a word to the core.
+    pub fn close(&mut self, reactor: &mut Reactor, conn: ConnId) {
+        if let Some(line) = self.by_conn.remove(&conn) {
+            self.by_stream.remove(&line.stream);
+            reactor.close(line.stream);
+        }
+    }
+
+    /// The next input that could not be handed in where it arose.
+    #[must_use]
+    pub fn untold(&mut self) -> Option<Input> {
+        self.untold.pop_front()
+    }
+
+    /// The connection stands; what waited for it goes out with the next flush.
+    #[must_use]
+    pub fn connected(&mut self, stream: Token, local: SocketAddr) -> Option<Input> {
+        let &conn = self.by_stream.get(&stream)?;
+        let line = self.by_conn.get_mut(&conn)?;
+        line.up = true;
+        if !line.out.is_empty() && !line.queued {
+            line.queued = true;
+            self.dirty.push(conn);
+        }
+        Some(Input::Connected { conn, local: local.ip() })
+    }
+
+    /// The connection ended, or never came to be.
+    #[must_use]
+    pub fn closed(&mut self, stream: Token, why: &CloseReason) -> Option<Input> {
+        let conn = self.by_stream.remove(&stream)?;
+        self.by_conn.remove(&conn);
+        let why = match why {
+            CloseReason::Refused => Gone::Refused,
+            other => Gone::Other(other.to_string()),
+        };
+        Some(Input::Closed { conn, why })
+    }
+
+    /// Reads what is there and hands whole replies to the core. Returns how many bytes came in.
+    pub fn readable(&mut self, reactor: &mut Reactor, stream: Token, sentinel: &mut Sentinel, now: Millis) -> usize {
+        let Some(&conn) = self.by_stream.get(&stream) else { return 0 };
+        let Some(line) = self.by_conn.get_mut(&conn) else { return 0 };
+        let mut total = 0;
+        loop {
+            self.incoming.clear();
+            match reactor.read(stream, &mut self.incoming) {
+                Read::Data(n) => total += n,
+                Read::Blocked | Read::Eof | Read::Failed(_) => return total,
+            }
+            line.decoder.extend(&self.incoming);
+            loop {
+                match line.decoder.next() {
+                    Ok(Some(reply)) => sentinel.handle(now, Input::Reply { conn, kind: line.kind, reply }),
+                    Ok(None) => break,
+                    Err(error) => {
+                        // Whoever answers like this is no server; dialling it again is the core's to decide.
+                        self.close(reactor, conn);
+                        sentinel.handle(now, Input::Closed { conn, why: Gone::Other(error.to_string()) });
+                        return total;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A write asked for can go on.
+    pub fn writable(&mut self, reactor: &mut Reactor, stream: Token) -> usize {
+        match self.by_stream.get(&stream).and_then(|conn| self.by_conn.get_mut(conn)) {
+            Some(line) => line.write(reactor),
+            None => 0,
+        }
+    }
+
+    /// One write for each connection that has something to say. Returns how many bytes went out.
+    pub fn flush(&mut self, reactor: &mut Reactor) -> usize {
+        let mut total = 0;
+        for conn in std::mem::take(&mut self.dirty) {
+            if let Some(line) = self.by_conn.get_mut(&conn) {
+                line.queued = false;
+                total += line.write(reactor);
+            }
+        }
+        total
+    }
+}
+
+impl Line {
+    fn write(&mut self, reactor: &mut Reactor) -> usize {
+        let wrote = match reactor.write(self.stream, &self.out) {
+            Write::Wrote(n) => n,
+            Write::Blocked => 0,
+            // The reactor reports the end by `closed`.
+            Write::Failed(_) => return 0,
+        };
+        // The core bounds what may be pending on a link, so there is never much to move to the front.
+        self.out.drain(..wrote);
+        if self.out.is_empty() {
+            self.out = Vec::new();
+        } else {
+            reactor.arm_write(self.stream);
+        }
+        wrote
+    }
+}

@@ -1,0 +1,167 @@
+//! The log: redis's line format through `log` and `env_logger`.
+//!
+//! ```text
+//! 4711:X 30 Nov 2026 13:14:15.016 # +sdown master mymaster 127.0.0.1 6379
+//! ```
+//!
+//! `X` is the role letter of a Sentinel; the sign before the text is the level: `.` debug, `-` verbose,
+//! `*` notice, `#` warning. Redis has two levels below notice and `log` has two below info, so verbose is
+//! [`log::Level::Debug`] and debug is [`log::Level::Trace`].
+//!
+//! **Rotation.** redis-sentinel opens the log file anew for every line, so that logrotate may rename it and
+//! expect the next line in a new file, without a signal. Here the file stays open (`O_APPEND`, so that
+//! `copytruncate` works too) and one `stat` before each line finds out whether the name still means that
+//! file; only when it does not is the file opened again. Same visible behaviour, a third of the system
+//! calls, and a directory that became unwritable does not silence the log.
+
+use super::sys;
+use crate::command::LogLevel;
+use crate::core::Level;
+use log::LevelFilter;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Starts the log of the process: on standard output, or in `file`.
+pub fn start(file: Option<&Path>, level: LogLevel) -> io::Result<()> {
+    let target = match file {
+        None => env_logger::Target::Stdout,
+        Some(path) => env_logger::Target::Pipe(Box::new(LogFile::open(path)?)),
+    };
+    env_logger::Builder::new()
+        .filter_level(LevelFilter::Trace)
+        .target(target)
+        .format(|out, record| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            out.write_all(
+                line(std::process::id(), now.as_millis(), record.level(), &record.args().to_string()).as_bytes(),
+            )
+        })
+        .try_init()
+        .map_err(io::Error::other)?;
+    set_level(level);
+    Ok(())
+}
+
+/// Logs from now on what is at least as important as `level`.
+pub fn set_level(level: LogLevel) {
+    log::set_max_level(match level {
+        LogLevel::Debug => LevelFilter::Trace,
+        LogLevel::Verbose => LevelFilter::Debug,
+        LogLevel::Notice => LevelFilter::Info,
+        LogLevel::Warning => LevelFilter::Warn,
+        LogLevel::Nothing => LevelFilter::Off,
+    });
+}
+
+/// The level of `log` for one of the core's.
+#[must_use]
+pub fn level_of(level: Level) -> log::Level {
+    match level {
+        Level::Debug => log::Level::Trace,
+        Level::Verbose => log::Level::Debug,
+        Level::Notice => log::Level::Info,
+        Level::Warning => log::Level::Warn,
+    }
+}
+
+/// One finished line. `wall_ms` counts from 1970.
+fn line(pid: u32, wall_ms: u128, level: log::Level, text: &str) -> String {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let at = sys::local_time(i64::try_from(wall_ms / 1000).unwrap_or(0));
+    let sign = match level {
+        log::Level::Error | log::Level::Warn => '#',
+        log::Level::Info => '*',
+        log::Level::Debug => '-',
+        log::Level::Trace => '.',
+    };
+    let mut line = format!(
+        "{pid}:X {:02} {} {} {:02}:{:02}:{:02}.{:03} {sign} ",
+        at.day,
+        MONTHS[at.month],
+        at.year,
+        at.hour,
+        at.minute,
+        at.second,
+        wall_ms % 1000
+    );
+    // What peers and clients send ends up here: a line break of theirs must not forge a line of ours.
+    for letter in text.chars() {
+        if letter.is_control() {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+    }
+    line.push('\n');
+    line
+}
+
+/// A log file that follows its name.
+#[derive(Debug)]
+struct LogFile {
+    path: PathBuf,
+    file: File,
+    /// Device and inode of the open file.
+    identity: (u64, u64),
+}
+
+impl LogFile {
+    fn open(path: &Path) -> io::Result<LogFile> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let meta = file.metadata()?;
+        Ok(LogFile { path: path.to_owned(), identity: (meta.dev(), meta.ino()), file })
+    }
+}
+
+impl Write for LogFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let still_there = std::fs::metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == self.identity);
+        if !still_there && let Ok(fresh) = LogFile::open(&self.path) {
+            *self = fresh;
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_shape_of_redis_and_cannot_be_forged() {
+        let text = line(42, 1_000_000_000_007, log::Level::Warn, "+sdown a\nb");
+        let words: Vec<&str> = text.split(' ').collect();
+        assert_eq!(words[0], "42:X");
+        assert_eq!((words[2], words[3]), ("Sep", "2001"));
+        assert!(words[4].ends_with(".007"), "{text}");
+        assert!(text.ends_with(" # +sdown a\\nb\n"), "{text}");
+        assert_eq!(text.matches('\n').count(), 1);
+        for (level, sign) in [(log::Level::Info, '*'), (log::Level::Debug, '-'), (log::Level::Trace, '.')] {
+            assert!(line(1, 0, level, "x").ends_with(&format!(" {sign} x\n")));
+        }
+    }
+
+    #[test]
+    fn a_renamed_log_file_gets_no_further_line_and_its_name_a_new_file() {
+        let dir = std::env::temp_dir().join(format!("watchfire-log-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let (path, old) = (dir.join("log"), dir.join("log.1"));
+        let mut log = LogFile::open(&path).unwrap();
+        log.write_all(b"one\n").unwrap();
+        std::fs::rename(&path, &old).unwrap();
+        log.write_all(b"two\n").unwrap();
+        // copytruncate: the same file, emptied; an appending writer starts at its new end.
+        std::fs::OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+        log.write_all(b"three\n").unwrap();
+        assert_eq!(std::fs::read(&old).unwrap(), b"one\n");
+        assert_eq!(std::fs::read(&path).unwrap(), b"three\n");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,60 @@
+//! Notification and reconfiguration scripts: starting, killing and collecting them.
+//!
+//! *When* a script runs, how often it is tried again and how long it may take is the core's business; here
+//! are only the processes. A script gets our environment, nothing on its standard input, no descriptor of
+//! ours (std opens everything close-on-exec) and a process group of its own, so that the one that ran too
+//! long takes what it started with it.
+
+use super::sys;
+use crate::core::{Input, ScriptId};
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+#[derive(Debug, Default)]
+pub struct Scripts {
+    /// The process of each script that runs.
+    running: BTreeMap<u32, ScriptId>,
+}
+
+impl Scripts {
+    /// Starts `argv`; what comes of it is an [`Input`] now (it could not be started) or at a later `reap`.
+    #[must_use]
+    pub fn start(&mut self, script: ScriptId, argv: &[String]) -> Option<Input> {
+        let Some((path, arguments)) = argv.split_first() else {
+            return Some(Input::ScriptFailed { script, why: "no script given".into() });
+        };
+        match Command::new(path).args(arguments).stdin(Stdio::null()).process_group(0).spawn() {
+            Ok(child) => {
+                log::trace!("+script-child {}", child.id());
+                // The handle is let go on purpose: `reap` collects by process id, ours and strangers alike.
+                self.running.insert(child.id(), script);
+                None
+            }
+            Err(why) => Some(Input::ScriptFailed { script, why: why.to_string() }),
+        }
+    }
+
+    /// Ends a script; `reap` reports it as it does any other.
+    pub fn kill(&self, script: ScriptId) {
+        for (&pid, &running) in &self.running {
+            if running == script {
+                sys::kill_group(pid);
+            }
+        }
+    }
+
+    /// Collects every child that has ended. Those that are no scripts of ours (we may be process 1 of a
+    /// container and inherit orphans) are collected without a word.
+    #[must_use]
+    pub fn reap(&mut self) -> Vec<Input> {
+        let mut ended = Vec::new();
+        while let Some(child) = sys::reap() {
+            if let Some(script) = self.running.remove(&child.pid) {
+                log::trace!("-script-child {} {} {}", child.pid, child.code.unwrap_or(0), child.signal.unwrap_or(0));
+                ended.push(Input::ScriptEnded { script, code: child.code, signal: child.signal });
+            }
+        }
+        ended
+    }
+}

@@ -1,0 +1,190 @@
+//! Clients at the real binary: pipelines, limits, bad manners.
+
+mod server_support;
+
+use server_support::{Client, Sentinel, until};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_pipeline_is_answered_in_order_however_it_is_cut() {
+    let sentinel = Sentinel::start("");
+    let mut client = sentinel.client();
+    let count = 5000;
+    let mut requests = Vec::new();
+    let mut answers = String::new();
+    for n in 0..count {
+        let word = format!("n{n}");
+        requests.extend_from_slice(format!("*2\r\n$4\r\nPING\r\n${}\r\n{word}\r\n", word.len()).as_bytes());
+        answers.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+    }
+    client.send(&requests);
+    assert_eq!(client.take(answers.len()), answers);
+    for byte in b"*1\r\n$4\r\nPING\r\nPING\r\nping x\r\n" {
+        client.send(&[*byte]);
+    }
+    assert_eq!(client.take(21), "+PONG\r\n+PONG\r\n$1\r\nx\r\n");
+}
+
+#[test]
+fn a_request_that_was_sent_before_the_end_of_the_stream_is_answered() {
+    let sentinel = Sentinel::start("");
+    let mut client = sentinel.client();
+    client.send(b"PING\r\nSENTINEL FLUSHCONFIG\r\nPING\r\n");
+    client.0.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(client.rest(), "+PONG\r\n+OK\r\n+PONG\r\n");
+}
+
+#[test]
+fn quit_is_unknown_as_in_every_sentinel_and_the_connection_stays() {
+    let sentinel = Sentinel::start("");
+    let mut client = sentinel.client();
+    let reply = client.ask("QUIT");
+    assert!(reply.starts_with("-ERR unknown command 'QUIT'"), "{reply}");
+    assert_eq!(client.ask("PING"), "+PONG");
+}
+
+#[test]
+fn what_is_no_resp_gets_one_error_and_the_end() {
+    let sentinel = Sentinel::start("");
+    for (sent, error) in [
+        (&b"*x\r\n"[..], "Protocol error: invalid multibulk length"),
+        (b"*1\r\n$-5\r\n", "Protocol error: invalid bulk length"),
+        (b"*1\r\nPING\r\n", "Protocol error: expected '$', got 'P'"),
+        (b"PING \"x\r\n", "Protocol error: unbalanced quotes in request"),
+    ] {
+        let mut client = sentinel.client();
+        client.send(b"PING\r\n");
+        client.send(sent);
+        assert_eq!(client.rest(), format!("+PONG\r\n-ERR {error}\r\n"));
+    }
+}
+
+#[test]
+fn a_browser_is_cut_off_without_an_answer_and_the_log_says_so() {
+    let sentinel = Sentinel::start("");
+    let mut client = sentinel.client();
+    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSENTINEL REMOVE m\r\n");
+    assert_eq!(client.rest(), "");
+    until("the line in the log", || sentinel.log().contains("Possible SECURITY ATTACK detected").then_some(()));
+    assert_eq!(sentinel.client().ask("PING"), "+PONG");
+}
+
+#[test]
+fn the_client_over_maxclients_hears_why_and_a_place_that_gets_free_is_given_away() {
+    let sentinel = Sentinel::start("maxclients 3\n");
+    // The connection with which the start was awaited may still be counted.
+    let mut inside: Vec<Client> = Vec::new();
+    while inside.len() < 3 {
+        let mut client = sentinel.client();
+        client.send(b"PING\r\n");
+        if client.line() == "+PONG" {
+            inside.push(client);
+        }
+    }
+    let mut outside = sentinel.client();
+    assert_eq!(outside.rest(), "-ERR max number of clients reached\r\n");
+    inside.pop();
+    until("a free place", || {
+        let mut client = sentinel.client();
+        let _ = client.0.write_all(b"PING\r\n");
+        let mut reply = [0; 5];
+        (client.0.read_exact(&mut reply).is_ok() && &reply == b"+PONG").then_some(())
+    });
+    let info = until("INFO", || {
+        let mut client = inside.pop()?;
+        client.send(b"INFO stats\r\n");
+        let length: usize = client.line()[1..].parse().unwrap();
+        Some(client.take(length))
+    });
+    let rejected = info.lines().find_map(|line| line.strip_prefix("rejected_connections:")).unwrap();
+    assert!(rejected.parse::<u64>().unwrap() >= 1, "{info}");
+}
+
+#[test]
+fn an_idle_client_is_let_go_and_a_subscriber_is_not() {
+    let sentinel = Sentinel::start("timeout 1\n");
+    let mut subscriber = sentinel.client();
+    subscriber.send(b"SUBSCRIBE +sdown\r\n");
+    assert_eq!(subscriber.line(), "*3");
+    let mut idle = sentinel.client();
+    assert_eq!(idle.ask("PING"), "+PONG");
+    assert_eq!(idle.rest(), "");
+    subscriber.take("$9\r\nsubscribe\r\n$6\r\n+sdown\r\n:1\r\n".len());
+    assert_eq!(subscriber.ask("PING"), "*2");
+}
+
+#[test]
+fn protected_mode_serves_this_machine_and_refuses_others_unless_there_is_a_password() {
+    // A name for ourselves that is not the loopback; a machine without a network has none.
+    let outward = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.1:9")?;
+        socket.local_addr()
+    });
+    let Some(ip) = outward.ok().map(|address| address.ip()).filter(|ip| TcpListener::bind((*ip, 0)).is_ok()) else {
+        eprintln!("skipped: this machine has only the loopback");
+        return;
+    };
+    let sentinel = Sentinel::start("bind *\nprotected-mode yes\n");
+    assert_eq!(sentinel.client().ask("PING"), "+PONG");
+    let mut stranger = Client(TcpStream::connect((ip, sentinel.port)).unwrap());
+    assert!(stranger.rest().starts_with("-DENIED Redis is running in protected mode"));
+}
+
+#[test]
+fn a_client_that_floods_and_never_reads_neither_starves_the_others_nor_eats_the_memory() {
+    let sentinel = Sentinel::start("");
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", sentinel.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let mut flood = TcpStream::connect(("127.0.0.1", sentinel.port)).unwrap();
+    flood.set_nonblocking(true).unwrap();
+    let requests = b"PING aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".repeat(1000);
+    let mut others = sentinel.client();
+    let mut slowest = Duration::ZERO;
+    let mut sent = 0usize;
+    let mut refused = 0;
+    // Until the other side has stopped reading for good: it has had its fill, and the kernel's buffers are full.
+    while refused < 50 && sent < 512 * 1024 * 1024 {
+        match flood.write(&requests[sent % requests.len()..]) {
+            Ok(n) => {
+                sent += n;
+                refused = 0;
+            }
+            Err(why) => {
+                assert_eq!(why.kind(), std::io::ErrorKind::WouldBlock);
+                refused += 1;
+                let asked = Instant::now();
+                assert_eq!(others.ask("PING"), "+PONG");
+                slowest = slowest.max(asked.elapsed());
+            }
+        }
+    }
+    assert!(refused >= 50, "everything that was sent was taken: {sent} bytes");
+    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
+    assert!(resident() < 120 * 1024, "{} kB", resident());
+    // It reads after all, and every reply is there.
+    flood.set_nonblocking(false).unwrap();
+    flood.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let reply = b"$58\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n";
+    let expected = sent / (requests.len() / 1000) * reply.len();
+    let mut seen = 0;
+    let mut bytes = vec![0; 1 << 20];
+    while seen < expected {
+        seen += flood.read(&mut bytes).unwrap();
+    }
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn many_clients_at_once_are_all_served() {
+    let sentinel = Sentinel::start("");
+    let mut clients: Vec<Client> = (0..500).map(|_| sentinel.client()).collect();
+    clients.iter_mut().for_each(|client| client.send(b"PING\r\nPING\r\n"));
+    for client in &mut clients {
+        assert_eq!(client.take(14), "+PONG\r\n+PONG\r\n");
+    }
+}

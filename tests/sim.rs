@@ -1,0 +1,201 @@
+//! The simulation: a whole group in one thread, under faults drawn from a seed.
+//!
+//! * `cargo test --test sim` runs 60 seeds; `SEEDS=500` in the environment scales, `SEED=7` replays one and prints
+//!   its story (`STORY=all` with every packet).
+//! * A failure prints seed, step, what was broken, and the story.
+
+#[path = "sim/mod.rs"]
+mod simulation;
+
+use simulation::options::{Options, Planted};
+use simulation::process::ShellPlant;
+use simulation::run::{self, Report};
+use simulation::stopwatch;
+use simulation::trace::Trace;
+use watchfire::core::Plant;
+
+const DEFAULT_SEEDS: u64 = 60;
+/// A planted fault must be found within this many seeds.
+const FINDING_SEEDS: u64 = 500;
+
+fn from_environment(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
+
+#[test]
+fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
+    if let Some(seed) = from_environment("SEED") {
+        let options = Options::drawn(seed);
+        let mut trace = Trace::recording();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run::run(&options, &mut trace)));
+        println!("{options}\n{}", trace.story());
+        match outcome {
+            Ok(Ok(report)) => println!("{report:?}"),
+            Ok(Err(violation)) => panic!("{violation:?}"),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        return;
+    }
+    let seeds = from_environment("SEEDS").unwrap_or(DEFAULT_SEEDS);
+    let (reports, failures) = run::many(1..=seeds, Options::drawn);
+    print_summary(&reports);
+    if let Some(first) = failures.first() {
+        println!("{}", first.text);
+        let list: Vec<String> = failures.iter().map(|f| format!("seed {}: {}", f.seed, f.what)).collect();
+        panic!("{} of {seeds} seeds failed (the first one's story is above):\n{}", failures.len(), list.join("\n"));
+    }
+}
+
+fn print_summary(reports: &[Report]) {
+    let sum = |field: fn(&Report) -> u64| reports.iter().map(field).sum::<u64>();
+    let mut converged: Vec<u64> = reports.iter().map(|report| report.converged_after).collect();
+    converged.sort_unstable();
+    println!(
+        "{} clean seeds: {} steps, {} lines, {} requests, {} faults, {} promotions, {} excused; \
+         agreement after healing: median {} ms, worst {} ms",
+        reports.len(),
+        sum(|r| r.steps),
+        sum(|r| r.lines),
+        sum(|r| r.requests),
+        sum(|r| r.faults),
+        sum(|r| r.failovers),
+        sum(|r| r.excused),
+        converged.get(converged.len() / 2).unwrap_or(&0),
+        converged.last().unwrap_or(&0),
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    for seed in [1, 2, 3] {
+        let hash = |trace: &mut Trace| {
+            let _ = run::run(&Options::drawn(seed), trace);
+            (trace.hash(), trace.lines())
+        };
+        let silent = hash(&mut Trace::silent());
+        let recorded = hash(&mut Trace::recording());
+        assert_eq!(silent, recorded, "seed {seed}");
+        assert!(silent.1 > 1_000, "seed {seed} tells something");
+    }
+}
+
+#[test]
+fn another_seed_gives_another_trace() {
+    let hash = |seed| {
+        let mut trace = Trace::silent();
+        let _ = run::run(&Options::drawn(seed), &mut trace);
+        trace.hash()
+    };
+    assert_ne!(hash(1), hash(2));
+}
+
+#[test]
+fn a_healthy_group_stays_quiet() {
+    for sentinels in [3, 5] {
+        let options = Options { safety_ms: 30_000, ..Options::calm(1, sentinels) };
+        let mut trace = Trace::recording();
+        let report = run::run(&options, &mut trace).unwrap_or_else(|v| panic!("{v:?}\n{}", trace.story()));
+        assert_eq!(report.failovers, 0, "{}", trace.story());
+        assert!(!trace.story().contains("down"), "{}", trace.story());
+    }
+}
+
+/// Shows that a planted fault is seen within the seeds, by the checker that is there for it.
+fn is_found(planted: Planted, muted: &'static [&'static str], by: &[&str]) {
+    let options = |seed| Options { planted: Some(planted), muted, ..Options::drawn(seed) };
+    let (seed, checker) = run::first_finding(FINDING_SEEDS, options)
+        .unwrap_or_else(|| panic!("{planted:?} was not found within {FINDING_SEEDS} seeds"));
+    println!("{planted:?} without {muted:?}: seed {seed}, {checker}");
+    assert!(by.contains(&&*checker), "{planted:?} was found by {checker} in seed {seed}, not by {by:?}");
+}
+
+#[test]
+fn a_second_vote_in_one_epoch_is_found() {
+    is_found(Planted::Core(Plant::VoteTwice), &[], &["one-vote"]);
+}
+
+#[test]
+fn a_leader_without_a_majority_is_found() {
+    is_found(Planted::Core(Plant::LeaderWithoutMajority), &[], &["majority-behind-leader"]);
+}
+
+#[test]
+fn a_leader_without_a_majority_is_found_by_its_rival_too() {
+    let muted = &["majority-behind-leader"];
+    is_found(Planted::Core(Plant::LeaderWithoutMajority), muted, &["one-leader"]);
+}
+
+#[test]
+fn two_addresses_for_one_config_epoch_are_found() {
+    let muted = &["majority-behind-leader", "one-leader", "one-vote"];
+    is_found(Planted::Core(Plant::LeaderWithoutMajority), muted, &["one-address"]);
+}
+
+#[test]
+fn an_answer_before_saving_is_found() {
+    is_found(Planted::Shell(ShellPlant::AnswerBeforeSaving), &[], &["saved-first"]);
+}
+
+#[test]
+fn an_answer_before_saving_is_found_by_the_vote_that_a_crash_forgets() {
+    let muted = &["saved-first", "epochs-forward", "one-leader", "one-address", "majority-behind-leader"];
+    is_found(Planted::Shell(ShellPlant::AnswerBeforeSaving), muted, &["one-vote"]);
+}
+
+#[test]
+fn a_file_that_goes_back_in_time_is_found() {
+    is_found(Planted::Shell(ShellPlant::OldFileAfterCrash), &[], &["epochs-forward"]);
+}
+
+#[test]
+fn a_file_that_does_not_load_the_same_is_found() {
+    is_found(Planted::Shell(ShellPlant::DoubledLine), &[], &["loads-again"]);
+}
+
+#[test]
+fn servers_that_do_not_obey_are_found() {
+    is_found(Planted::DeafServers, &[], &["convergence"]);
+}
+
+/// A report, not a limit: the bench of the real program sets the limits. What must hold is the order of events.
+#[test]
+fn the_death_of_a_master_is_answered_in_order() {
+    for sentinels in [3, 5] {
+        let mut laps = Vec::new();
+        for seed in 1..=21 {
+            let lap = stopwatch::failover(seed, sentinels).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
+            assert_ne!(lap.before, lap.after, "seed {seed}");
+            assert_order(&lap, seed);
+            laps.push(lap.beyond_down_after);
+        }
+        laps.sort_unstable();
+        println!(
+            "{sentinels} Sentinels, 1 ms links: agreement {} ms (median), {} to {} ms beyond down-after",
+            laps[laps.len() / 2],
+            laps[0],
+            laps[laps.len() - 1]
+        );
+    }
+}
+
+fn assert_order(lap: &stopwatch::Lap, seed: u64) {
+    let find = |channel: &str| lap.events.iter().find(|heard| heard.channel == channel);
+    let leader = find("+elected-leader").unwrap_or_else(|| panic!("seed {seed}: nobody was elected")).who;
+    let steps = ["+sdown", "+odown", "+try-failover", "+elected-leader", "+selected-slave", "+promoted-slave"];
+    let mut last = 0;
+    for step in steps {
+        let position = lap.events.iter().position(|heard| heard.who == leader && heard.channel == step);
+        let position = position.unwrap_or_else(|| panic!("seed {seed}: the leader never said {step}"));
+        assert!(position >= last, "seed {seed}: {step} came out of order");
+        last = position;
+    }
+    let elected = lap.events.iter().filter(|heard| heard.channel == "+elected-leader").count();
+    assert_eq!(elected, 1, "seed {seed}: one election is enough");
+    let switched = lap.events.iter().filter(|heard| heard.channel == "+switch-master");
+    let mut who: Vec<usize> = switched.map(|heard| heard.who).collect();
+    who.sort_unstable();
+    let count = who.len();
+    who.dedup();
+    assert_eq!(count, who.len(), "seed {seed}: +switch-master once from each");
+}

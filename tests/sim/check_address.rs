@@ -1,0 +1,66 @@
+//! One address per master and config epoch, wherever it is told: hellos, files, and what clients would hear.
+//!
+//! An epoch that an operator's failover took by force may collide with one that was voted for: excused for now,
+//! but counted.
+
+use super::check_leader::failover;
+use super::facts::{Checker, Fact, Seen};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Default)]
+pub struct OneAddress {
+    addresses: BTreeMap<(String, u64), (String, usize)>,
+    forced: BTreeSet<u64>,
+    excused: u64,
+}
+
+impl OneAddress {
+    fn claim(&mut self, who: usize, master: &str, epoch: u64, address: &str, where_: &str) -> Result<(), String> {
+        let key = (master.to_owned(), epoch);
+        let (first, by) = self.addresses.entry(key).or_insert_with(|| (address.to_owned(), who));
+        if first == address {
+            return Ok(());
+        }
+        if self.forced.contains(&epoch) {
+            self.excused += 1;
+            return Ok(());
+        }
+        let (by, who) = (*by + 1, who + 1);
+        Err(format!("config epoch {epoch} of {master} is {first} for s{by} and {address} in the {where_} of s{who}"))
+    }
+}
+
+impl Checker for OneAddress {
+    fn name(&self) -> &'static str {
+        "one-address"
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        match &seen.fact {
+            Fact::Hello(hello) => self.claim(seen.who, &hello.master, hello.config_epoch, &hello.address, "hello"),
+            Fact::Durable => seen.disk.masters.iter().try_for_each(|master| {
+                let address = format!("{}:{}", master.host, master.port);
+                self.claim(seen.who, &master.name, master.config_epoch, &address, "file")
+            }),
+            Fact::TurnEnds => {
+                if let Some((epoch, true)) = failover(seen) {
+                    self.forced.insert(epoch);
+                }
+                let Some(master) = seen.master() else { return Ok(()) };
+                let address = seen.sentinel.current_addr(master).to_string();
+                self.claim(seen.who, &master.name, master.config_epoch, &address, "memory")
+            }
+            Fact::Event { channel: "+elected-leader", .. } => {
+                if let Some((epoch, true)) = failover(seen) {
+                    self.forced.insert(epoch);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn excused(&self) -> u64 {
+        self.excused
+    }
+}

@@ -1,0 +1,49 @@
+//! After healing: all Sentinels name one address, that server is master, all other servers are its replicas.
+
+use super::node::GROUP;
+use super::server::{Link, Role, Server, State};
+use watchfire::core::Sentinel;
+
+/// Says what is still missing.
+pub fn group_at_rest(sentinels: &[(usize, &Sentinel)], servers: &[Server]) -> Result<(), String> {
+    let mut named: Option<(String, String)> = None;
+    for (who, sentinel) in sentinels {
+        let who = format!("s{}", who + 1);
+        let Some(master) = sentinel.master_by_name(GROUP.as_bytes()) else {
+            return Err(format!("{who} knows no {GROUP}"));
+        };
+        let address = sentinel.current_addr(master).to_string();
+        match &named {
+            None => named = Some((who, address)),
+            Some((first, other)) if *other != address => {
+                return Err(format!("{first} names {other}, {who} names {address}"));
+            }
+            Some(_) => {}
+        }
+    }
+    let Some((_, address)) = named else { return Err("no Sentinel is up".into()) };
+    let (host, port) = address.rsplit_once(':').ok_or("an address has a port")?;
+    let port: u16 = port.parse().map_err(|_| "a port is a number")?;
+    let master = servers.iter().find(|server| server.is_at(host, port)).ok_or(format!("nobody is at {address}"))?;
+    for server in servers {
+        let node = server.node();
+        if server.state != State::Up {
+            return Err(format!("{node} is not up"));
+        }
+        match &server.role {
+            Role::Master if server.index == master.index => {}
+            Role::Master => return Err(format!("{node} is master, all name {}", master.node())),
+            Role::Replica(..) if server.index == master.index => {
+                return Err(format!("all name {node}, which is {:?}", server.role));
+            }
+            Role::Replica(host, port) if !master.is_at(host, *port) => {
+                return Err(format!("{node} follows {host}:{port}, all name {}", master.node()));
+            }
+            Role::Replica(..) if !matches!(server.link, Link::Up { .. }) => {
+                return Err(format!("the link of {node} is {:?}", server.link));
+            }
+            Role::Replica(..) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! An elected leader has more than half of all Sentinels, and at least the quorum, behind it.
+//!
+//! Counted from what the voters themselves showed, so a candidate that miscounts is seen even when no rival
+//! is elected beside it. Failovers forced by an operator need no vote and are counted as excused.
+
+use super::check_leader::failover;
+use super::check_votes::parse_vote;
+use super::facts::{Checker, Fact, Seen};
+use std::collections::{BTreeMap, BTreeSet};
+use watchfire::core::RunId;
+
+pub struct MajorityBehindLeader {
+    sentinels: usize,
+    voters: BTreeMap<(u64, RunId), BTreeSet<usize>>,
+    excused: u64,
+}
+
+impl MajorityBehindLeader {
+    pub fn new(sentinels: usize) -> MajorityBehindLeader {
+        MajorityBehindLeader { sentinels, voters: BTreeMap::new(), excused: 0 }
+    }
+}
+
+impl Checker for MajorityBehindLeader {
+    fn name(&self) -> &'static str {
+        "majority-behind-leader"
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        match &seen.fact {
+            Fact::Answers { vote, .. } => {
+                if let Some(leader) = vote.leader {
+                    self.voters.entry((vote.epoch, leader)).or_default().insert(seen.who);
+                }
+            }
+            Fact::Event { channel: "+vote-for-leader", payload } => {
+                if let Some((leader, epoch)) = parse_vote(payload) {
+                    self.voters.entry((epoch, leader)).or_default().insert(seen.who);
+                }
+            }
+            Fact::Event { channel: "+elected-leader", .. } => {
+                let Some((epoch, forced)) = failover(seen) else { return Ok(()) };
+                let voters = self.voters.get(&(epoch, seen.sentinel.myid())).map_or(0, BTreeSet::len);
+                let quorum = seen.master().map_or(0, |master| master.settings.quorum as usize);
+                if 2 * voters > self.sentinels && voters >= quorum {
+                    return Ok(());
+                }
+                if forced {
+                    self.excused += 1;
+                    return Ok(());
+                }
+                return Err(format!(
+                    "s{} was elected in epoch {epoch} with {voters} of {} votes (quorum {quorum})",
+                    seen.who + 1,
+                    self.sentinels
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn excused(&self) -> u64 {
+        self.excused
+    }
+}

@@ -1,0 +1,51 @@
+//! One vote per Sentinel, master and epoch, across crashes.
+//!
+//! A vote counts from the moment in which somebody may have seen it: in an answer to a peer, or as the event
+//! `+vote-for-leader` (our own candidate counts it without being asked). A vote whose save failed was never
+//! given: the event was published, but neither an answer nor a later life knows it.
+
+use super::facts::{Checker, Fact, Seen};
+use std::collections::BTreeMap;
+use watchfire::core::RunId;
+
+#[derive(Default)]
+pub struct OneVote {
+    votes: BTreeMap<(usize, u64), RunId>,
+}
+
+impl OneVote {
+    fn given(&mut self, who: usize, epoch: u64, leader: RunId, how: &str) -> Result<(), String> {
+        let first = *self.votes.entry((who, epoch)).or_insert(leader);
+        if first == leader {
+            return Ok(());
+        }
+        Err(format!("s{} voted for {first:?} and, by its {how}, for {leader:?}, both in epoch {epoch}", who + 1))
+    }
+}
+
+impl Checker for OneVote {
+    fn name(&self) -> &'static str {
+        "one-vote"
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        match &seen.fact {
+            Fact::Answers { vote, .. } => match vote.leader {
+                Some(leader) => self.given(seen.who, vote.epoch, leader, "answer"),
+                None => Ok(()),
+            },
+            Fact::Event { channel: "+vote-for-leader", payload } => {
+                let (leader, epoch) = parse_vote(payload).ok_or(format!("a vote nobody can read: {payload}"))?;
+                let durable = seen.disk.masters.iter().any(|master| master.leader_epoch >= epoch);
+                if durable { self.given(seen.who, epoch, leader, "event") } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `<runid> <epoch>`
+pub fn parse_vote(payload: &str) -> Option<(RunId, u64)> {
+    let (leader, epoch) = payload.split_once(' ')?;
+    Some((RunId::parse(leader.as_bytes())?, epoch.parse().ok()?))
+}

@@ -1,0 +1,141 @@
+//! What the checkers see. Each property is one checker, in a file of its own, with a name that a failure carries.
+
+use super::net::Request;
+use super::node::GROUP;
+use super::server::Server;
+use super::{
+    check_address, check_convergence, check_durable, check_epochs, check_leader, check_loads, check_majority,
+    check_orders, check_votes,
+};
+use watchfire::base::Millis;
+use watchfire::core::{Answer, Master, RunId, Sentinel, Snapshot, Vote};
+
+/// Something that happened at one Sentinel.
+#[derive(Debug)]
+pub enum Fact<'a> {
+    /// A process starts from what its disk holds.
+    Started,
+    /// A save went well; the disk holds it now.
+    Durable,
+    /// An event left for the log and the subscribers.
+    Event { channel: &'static str, payload: &'a str },
+    /// A hello leaves, to a server or to a peer.
+    Hello(Hello),
+    /// A question to a peer leaves; with an id it asks for a vote.
+    Asks { epoch: u64, seeks: bool },
+    /// The answer to a peer's question leaves. `vote` is what it says; `host` and `port` are the question's.
+    Answers { vote: Vote, host: &'a str, port: u16 },
+    /// An operator forces a failover here.
+    Forced,
+    /// A turn of the shell is over: everything was drained.
+    TurnEnds,
+}
+
+/// A fact with the circumstances.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    pub now: Millis,
+    pub who: usize,
+    /// Counted up with every start of the process.
+    pub life: u64,
+    pub fact: Fact<'a>,
+    pub sentinel: &'a Sentinel,
+    /// What would survive if the process died now.
+    pub disk: &'a Snapshot,
+}
+
+impl Seen<'_> {
+    pub fn master(&self) -> Option<&Master> {
+        self.sentinel.master_by_name(GROUP.as_bytes())
+    }
+}
+
+/// The hello that a peer or a server is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    pub run_id: RunId,
+    pub epoch: u64,
+    pub master: String,
+    pub address: String,
+    pub config_epoch: u64,
+}
+
+impl Hello {
+    /// Our own reading of the payload: the core's parser is not asked about the core.
+    pub fn parse(payload: &[u8]) -> Option<Hello> {
+        let text = std::str::from_utf8(payload).ok()?;
+        let [_ip, _port, run_id, epoch, master, ip, port, config_epoch] = text.split(',').collect::<Vec<_>>()[..]
+        else {
+            return None;
+        };
+        Some(Hello {
+            run_id: RunId::parse(run_id.as_bytes())?,
+            epoch: epoch.parse().ok()?,
+            master: master.into(),
+            address: format!("{ip}:{port}"),
+            config_epoch: config_epoch.parse().ok()?,
+        })
+    }
+}
+
+/// What a request reveals, when it reveals anything that must have been saved.
+pub fn revealed(request: &Request) -> Option<Fact<'static>> {
+    let [name, rest @ ..] = &request[..] else { return None };
+    if name.eq_ignore_ascii_case(b"PUBLISH") {
+        return Hello::parse(rest.get(1)?).map(Fact::Hello);
+    }
+    let [word, _host, _port, epoch, candidate] = rest else { return None };
+    let asks = name.eq_ignore_ascii_case(b"SENTINEL") && word.eq_ignore_ascii_case(b"is-master-down-by-addr");
+    let epoch = std::str::from_utf8(epoch).ok()?.parse().ok()?;
+    asks.then_some(Fact::Asks { epoch, seeks: candidate != b"*" })
+}
+
+/// The vote that an answer tells, by the outcome of the saves of its turn.
+pub fn told(answer: &Answer, saved: bool) -> Vote {
+    if saved { answer.vote } else { answer.vote_if_unsaved }
+}
+
+/// One property.
+pub trait Checker {
+    fn name(&self) -> &'static str;
+
+    /// Looks at a fact; an error is what is wrong, in a sentence.
+    fn see(&mut self, seen: &Seen) -> Result<(), String>;
+
+    /// How often something was let pass that only an operator's force explains.
+    fn excused(&self) -> u64 {
+        0
+    }
+}
+
+pub fn all_checkers(sentinels: usize) -> Vec<Box<dyn Checker>> {
+    vec![
+        Box::new(check_votes::OneVote::default()),
+        Box::new(check_leader::OneLeader::default()),
+        Box::new(check_majority::MajorityBehindLeader::new(sentinels)),
+        Box::new(check_epochs::EpochsForward::default()),
+        Box::new(check_address::OneAddress::default()),
+        Box::new(check_durable::SavedFirst::default()),
+        Box::new(check_loads::LoadsAgain),
+    ]
+}
+
+/// A broken property.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    pub checker: &'static str,
+    pub at: Millis,
+    /// Events of the world before it.
+    pub step: u64,
+    pub what: String,
+}
+
+/// The two properties that look at the whole world and not at one Sentinel.
+pub fn group_at_rest(sentinels: &[(usize, &Sentinel)], servers: &[Server]) -> Result<(), String> {
+    check_convergence::group_at_rest(sentinels, servers)
+}
+
+/// What an order to a server must never say.
+pub fn order_is_sane(server: &Server, request: &Request) -> Result<(), String> {
+    check_orders::order_is_sane(server, request)
+}

@@ -1,0 +1,43 @@
+//! A whole group in one thread: Sentinels (the core only), servers, network, disks and one clock, all drawn
+//! from a seed and replayable from it.
+//!
+//! ```text
+//!            seed ──► options ──► World ──► trace (hash, story)
+//!                                  │ facts
+//!   nemesis ──► faults ──►  net ◄──┼──► process (shell around core::Sentinel) ──► disk
+//!                            ▲     │
+//!                            └──► server           checkers ──► Violation
+//! ```
+//!
+//! * `world` owns everything and runs the one queue of events, ordered by (time, sequence).
+//! * `process` does what the real shell does around the core: it executes effects in order.
+//! * `server` is a Redis as far as a Sentinel can see one; `net` is TCP with cuts; `disk` keeps what was synced.
+//! * `nemesis` breaks and heals; what it may do, how often and how badly is drawn in `options`.
+//! * `facts` is what checkers see, `check_*` are the properties, one file each.
+//!
+//! One run: warm-up (everybody finds everybody), safety phase (faults), healing, convergence within
+//! [`options::Options::convergence_ms`].
+
+pub mod check_address;
+pub mod check_convergence;
+pub mod check_durable;
+pub mod check_epochs;
+pub mod check_leader;
+pub mod check_loads;
+pub mod check_majority;
+pub mod check_orders;
+pub mod check_votes;
+pub mod disk;
+pub mod facts;
+pub mod nemesis;
+pub mod net;
+pub mod node;
+pub mod options;
+pub mod process;
+pub mod queue;
+pub mod replication;
+pub mod run;
+pub mod server;
+pub mod stopwatch;
+pub mod trace;
+pub mod world;

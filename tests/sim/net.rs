@@ -1,0 +1,339 @@
+//! TCP as far as it matters: connections between nodes, each direction in order, with latency, and cuts.
+//!
+//! A cut direction loses nothing for good: what was sent waits, as in a kernel that retransmits, and arrives
+//! some time after the cut is mended, unless the connection was closed meanwhile. A dial into a cut is
+//! repeated with growing pauses, as a kernel does. A process that dies resets its connections, but the
+//! reset is a packet like any other; a machine that is lost sends none.
+
+use super::node::Node;
+use super::options::between;
+use super::queue::Queue;
+use super::world::Event;
+use std::collections::{BTreeMap, VecDeque};
+use watchfire::base::{Millis, Random};
+use watchfire::core::{ConnId, ConnKind};
+use watchfire::resp::Reply;
+
+/// One request, argument by argument.
+pub type Request = Vec<Vec<u8>>;
+
+/// A connection of the simulated network; unlike [`ConnId`] it is unique in the whole world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wire(pub u64);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the one who dialled.
+    There,
+    Back,
+}
+
+#[derive(Clone, Debug)]
+pub enum Packet {
+    Established,
+    Refused,
+    Requests(Vec<Request>),
+    Replies(Vec<Reply>),
+    /// The end of a connection, in good order or by a reset.
+    End,
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    /// Who dialled: always a Sentinel, in this life of its process and under this name in its core.
+    pub from: usize,
+    pub life: u64,
+    pub conn: ConnId,
+    pub kind: ConnKind,
+    pub to: Node,
+    pub from_open: bool,
+    pub to_open: bool,
+    pub established: bool,
+    /// Sent before the connection stood.
+    unsent: Vec<Request>,
+    there: Pipe,
+    back: Pipe,
+}
+
+#[derive(Debug, Default)]
+struct Pipe {
+    /// What a cut holds back, oldest first.
+    held: VecDeque<Packet>,
+    /// Nothing arrives before this: a stream does not overtake itself.
+    last: Millis,
+}
+
+#[derive(Debug)]
+struct Cut {
+    count: u32,
+    since: Millis,
+}
+
+#[derive(Debug)]
+pub struct Net {
+    /// One way, ms: lowest and highest.
+    pub latency: (u64, u64),
+    /// Extra ms of one direction.
+    pub slow: BTreeMap<(Node, Node), u64>,
+    cuts: BTreeMap<(Node, Node), Cut>,
+    wires: BTreeMap<Wire, Connection>,
+    last_wire: u64,
+    random: Random,
+}
+
+/// A kernel dials again after 1, 2, 4 … seconds, this many times.
+const DIALS: u32 = 7;
+/// Retransmissions after a cut come at most this late, ms.
+const RETRANSMIT_MS: u64 = 5_000;
+
+impl Net {
+    pub fn new(latency: (u64, u64), seed: u64) -> Net {
+        Net {
+            latency,
+            slow: BTreeMap::new(),
+            cuts: BTreeMap::new(),
+            wires: BTreeMap::new(),
+            last_wire: 0,
+            random: Random::seeded(seed),
+        }
+    }
+
+    pub fn dial(
+        &mut self,
+        queue: &mut Queue<Event>,
+        now: Millis,
+        (from, life): (usize, u64),
+        to: Node,
+        conn: ConnId,
+        kind: ConnKind,
+    ) -> Wire {
+        self.last_wire += 1;
+        let wire = Wire(self.last_wire);
+        let connection = Connection {
+            from,
+            life,
+            conn,
+            kind,
+            to,
+            from_open: true,
+            to_open: false,
+            established: false,
+            unsent: Vec::new(),
+            there: Pipe::default(),
+            back: Pipe::default(),
+        };
+        self.wires.insert(wire, connection);
+        let at = now + self.flight(Node::Sentinel(from), to);
+        queue.push(at, Event::Dial { wire, attempt: 0 });
+        wire
+    }
+
+    /// A dial arrives, or should. `None`: it was lost or nobody waits for it any more. Otherwise the target,
+    /// who says through [`Net::accept`] whether it listens.
+    pub fn dialled(&mut self, queue: &mut Queue<Event>, now: Millis, wire: Wire, attempt: u32) -> Option<Node> {
+        let connection = self.wires.get(&wire)?;
+        if !connection.from_open {
+            self.wires.remove(&wire);
+            return None;
+        }
+        let (from, to) = (Node::Sentinel(connection.from), connection.to);
+        if !self.is_cut(from, to) && !self.is_cut(to, from) {
+            return Some(to);
+        }
+        if attempt < DIALS {
+            queue.push(now + (1_000 << attempt), Event::Dial { wire, attempt: attempt + 1 });
+        } else {
+            // The kernel's own verdict: it needs no packet from the other side.
+            queue.push(now, Event::Packet { wire, direction: Direction::Back, packet: Packet::End });
+        }
+        None
+    }
+
+    pub fn accept(&mut self, queue: &mut Queue<Event>, now: Millis, wire: Wire, listening: bool) {
+        let Some(connection) = self.wires.get_mut(&wire) else { return };
+        connection.to_open = listening;
+        let answer = if listening { Packet::Established } else { Packet::Refused };
+        self.transmit(queue, now, wire, Direction::Back, answer);
+    }
+
+    /// Requests on the way there; before the connection stands they wait in the buffer of the one who dialled.
+    pub fn request(&mut self, queue: &mut Queue<Event>, now: Millis, wire: Wire, mut requests: Vec<Request>) {
+        let Some(connection) = self.wires.get_mut(&wire) else { return };
+        if connection.established {
+            self.transmit(queue, now, wire, Direction::There, Packet::Requests(requests));
+        } else {
+            connection.unsent.append(&mut requests);
+        }
+    }
+
+    pub fn established(&mut self, queue: &mut Queue<Event>, now: Millis, wire: Wire) {
+        let Some(connection) = self.wires.get_mut(&wire) else { return };
+        connection.established = true;
+        let unsent = std::mem::take(&mut connection.unsent);
+        if !unsent.is_empty() {
+            self.transmit(queue, now, wire, Direction::There, Packet::Requests(unsent));
+        }
+    }
+
+    pub fn transmit(
+        &mut self,
+        queue: &mut Queue<Event>,
+        now: Millis,
+        wire: Wire,
+        direction: Direction,
+        packet: Packet,
+    ) {
+        let Some((from, to)) = self.path(wire, direction) else { return };
+        let at = now + self.flight(from, to);
+        let cut = self.is_cut(from, to);
+        let pipe = self.pipe(wire, direction).expect("it has a path");
+        if cut || !pipe.held.is_empty() {
+            pipe.held.push_back(packet);
+            return;
+        }
+        pipe.last = pipe.last.max(at);
+        queue.push(pipe.last, Event::Packet { wire, direction, packet });
+    }
+
+    /// A packet reaches the end of its flight: it is there now, or held back by a cut that came meanwhile.
+    pub fn arrive(&mut self, wire: Wire, direction: Direction, packet: Packet) -> Option<Packet> {
+        let (from, to) = self.path(wire, direction)?;
+        let cut = self.is_cut(from, to);
+        let pipe = self.pipe(wire, direction)?;
+        if cut || !pipe.held.is_empty() {
+            pipe.held.push_back(packet);
+            return None;
+        }
+        Some(packet)
+    }
+
+    /// What waited behind a cut comes through, unless the direction is cut again.
+    pub fn release(&mut self, wire: Wire, direction: Direction) -> Vec<Packet> {
+        let Some((from, to)) = self.path(wire, direction) else { return Vec::new() };
+        if self.is_cut(from, to) {
+            return Vec::new();
+        }
+        self.pipe(wire, direction).map(|pipe| pipe.held.drain(..).collect()).unwrap_or_default()
+    }
+
+    /// The end that dialled is closed: by its owner, or because its process died.
+    pub fn close_from(&mut self, queue: &mut Queue<Event>, now: Millis, wire: Wire) {
+        let Some(connection) = self.wires.get_mut(&wire) else { return };
+        connection.from_open = false;
+        if connection.to_open {
+            self.transmit(queue, now, wire, Direction::There, Packet::End);
+        }
+    }
+
+    /// The end that accepted is closed. `quiet`: its machine is gone and cannot say so.
+    pub fn close_to(&mut self, queue: &mut Queue<Event>, now: Millis, wire: Wire, quiet: bool) {
+        let Some(connection) = self.wires.get_mut(&wire) else { return };
+        connection.to_open = false;
+        if connection.from_open && !quiet {
+            self.transmit(queue, now, wire, Direction::Back, Packet::End);
+        }
+    }
+
+    /// Marks one end as ended because the other said so, and forgets a connection that both ends left.
+    pub fn ended(&mut self, wire: Wire, direction: Direction) {
+        let Some(connection) = self.wires.get_mut(&wire) else { return };
+        match direction {
+            Direction::There => connection.to_open = false,
+            Direction::Back => connection.from_open = false,
+        }
+        if !connection.from_open && !connection.to_open {
+            self.wires.remove(&wire);
+        }
+    }
+
+    pub fn get(&self, wire: Wire) -> Option<&Connection> {
+        self.wires.get(&wire)
+    }
+
+    /// Connections that `node` accepted and did not close.
+    pub fn accepted_by(&self, node: Node) -> Vec<Wire> {
+        let mine = self.wires.iter().filter(|(_, connection)| connection.to == node && connection.to_open);
+        mine.map(|(&wire, _)| wire).collect()
+    }
+
+    /// Connections that a Sentinel dialled and did not close.
+    pub fn dialled_by(&self, sentinel: usize) -> Vec<Wire> {
+        let mine = self.wires.iter().filter(|(_, connection)| connection.from == sentinel && connection.from_open);
+        mine.map(|(&wire, _)| wire).collect()
+    }
+
+    /// Connections that stand, seen from both ends.
+    pub fn standing(&self) -> Vec<Wire> {
+        let standing = self.wires.iter().filter(|(_, c)| c.from_open && c.to_open && c.established);
+        standing.map(|(&wire, _)| wire).collect()
+    }
+
+    pub fn is_cut(&self, from: Node, to: Node) -> bool {
+        self.cuts.contains_key(&(from, to))
+    }
+
+    pub fn cut(&mut self, now: Millis, from: Node, to: Node) {
+        self.cuts.entry((from, to)).or_insert(Cut { count: 0, since: now }).count += 1;
+    }
+
+    /// Takes one cut of a direction away; when it was the last, what waited arrives soon.
+    pub fn mend(&mut self, queue: &mut Queue<Event>, now: Millis, from: Node, to: Node) {
+        let Some(cut) = self.cuts.get_mut(&(from, to)) else { return };
+        cut.count -= 1;
+        if cut.count > 0 {
+            return;
+        }
+        // Retransmissions are spaced like the silence so far: the longer the cut, the later the next one.
+        let latest = (now.since(cut.since) / 2).min(RETRANSMIT_MS);
+        self.cuts.remove(&(from, to));
+        let (there, back): (Vec<Wire>, Vec<Wire>) = (self.holding(Direction::There), self.holding(Direction::Back));
+        for (direction, wires) in [(Direction::There, there), (Direction::Back, back)] {
+            for wire in wires {
+                if self.path(wire, direction) == Some((from, to)) {
+                    let at = now + self.random.below(latest + 1);
+                    queue.push(at, Event::Release { wire, direction });
+                }
+            }
+        }
+    }
+
+    pub fn mend_all(&mut self, queue: &mut Queue<Event>, now: Millis) {
+        let pairs: Vec<(Node, Node)> = self.cuts.keys().copied().collect();
+        for (from, to) in pairs {
+            if let Some(cut) = self.cuts.get_mut(&(from, to)) {
+                cut.count = 1;
+            }
+            self.mend(queue, now, from, to);
+        }
+    }
+
+    fn holding(&self, direction: Direction) -> Vec<Wire> {
+        let pipe = |connection: &Connection| match direction {
+            Direction::There => !connection.there.held.is_empty(),
+            Direction::Back => !connection.back.held.is_empty(),
+        };
+        self.wires.iter().filter(|(_, connection)| pipe(connection)).map(|(&wire, _)| wire).collect()
+    }
+
+    fn flight(&mut self, from: Node, to: Node) -> u64 {
+        let extra = self.slow.get(&(from, to)).copied().unwrap_or(0);
+        between(&mut self.random, self.latency) + extra
+    }
+
+    fn path(&self, wire: Wire, direction: Direction) -> Option<(Node, Node)> {
+        let connection = self.wires.get(&wire)?;
+        let (from, to) = (Node::Sentinel(connection.from), connection.to);
+        Some(match direction {
+            Direction::There => (from, to),
+            Direction::Back => (to, from),
+        })
+    }
+
+    fn pipe(&mut self, wire: Wire, direction: Direction) -> Option<&mut Pipe> {
+        let connection = self.wires.get_mut(&wire)?;
+        Some(match direction {
+            Direction::There => &mut connection.there,
+            Direction::Back => &mut connection.back,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! What a seed draws before the first event: the size of the group, its settings, the weather, and which
+//! faults this run knows at all (swarm testing: a run without pauses finds other bugs than one full of them).
+
+use super::process::ShellPlant;
+use std::fmt;
+use watchfire::base::Random;
+use watchfire::base::random::mix;
+use watchfire::core::Plant;
+
+/// Everything that can go wrong. The weights in [`Options::faults`] decide how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// kill -9 of a Sentinel, after some more effects; back after a while with what was durable.
+    SentinelCrash,
+    /// A Sentinel frozen: no ticks, messages wait.
+    SentinelPause,
+    /// A server process dies: connections are reset, dials refused.
+    ServerKill,
+    /// A server's machine is gone: nothing answers, nothing is refused.
+    ServerLoss,
+    /// A server process is frozen: dials are accepted by the kernel, nothing is answered.
+    ServerHang,
+    /// The nodes fall into two halves that do not hear each other.
+    Partition,
+    /// One half hears the other, not the other way round.
+    AsymmetricPartition,
+    /// One pair of nodes, one direction or both.
+    LinkCut,
+    /// One direction of one pair becomes slow.
+    SlowLink,
+    /// All links jitter.
+    Jitter,
+    /// Saves of a Sentinel fail.
+    FailingDisk,
+    /// Saves of a Sentinel take long, and it stands still meanwhile.
+    SlowDisk,
+    /// One established connection is reset.
+    Reset,
+    /// An operator calls SENTINEL FAILOVER.
+    Operator,
+}
+
+use FaultKind::{
+    AsymmetricPartition, FailingDisk, Jitter, LinkCut, Operator, Partition, Reset, SentinelCrash, SentinelPause,
+    ServerHang, ServerKill, ServerLoss, SlowDisk, SlowLink,
+};
+
+const ALL_FAULTS: [FaultKind; 14] = [
+    SentinelCrash,
+    SentinelPause,
+    ServerKill,
+    ServerLoss,
+    ServerHang,
+    Partition,
+    AsymmetricPartition,
+    LinkCut,
+    SlowLink,
+    Jitter,
+    FailingDisk,
+    SlowDisk,
+    Reset,
+    Operator,
+];
+
+/// Deliberate mistakes, to show that a checker sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// A switch inside the core.
+    Core(Plant),
+    /// A mistake of the simulated shell.
+    Shell(ShellPlant),
+    /// Servers acknowledge SLAVEOF and do nothing.
+    DeafServers,
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub seed: u64,
+    pub sentinels: usize,
+    pub servers: usize,
+    pub quorum: u32,
+    /// Settings of the master, ms.
+    pub down_after: u64,
+    pub failover_timeout: u64,
+    pub parallel_syncs: u32,
+    /// Tunable of the Sentinels, ms.
+    pub tilt_period: u64,
+    /// One way, ms: lowest and highest.
+    pub latency: (u64, u64),
+    /// What one save takes, ms: lowest and highest.
+    pub save_ms: (u64, u64),
+    /// A synchronisation of a replica, ms: lowest and highest.
+    pub sync_ms: (u64, u64),
+    /// How long a server loads its data after a start, ms at most.
+    pub loading_ms: u64,
+    /// A replica notices that its master is silent after this many ms.
+    pub repl_timeout: u64,
+    /// Replicas without a master answer -MASTERDOWN (`replica-serve-stale-data no`).
+    pub refuse_stale: bool,
+    /// Length of the quiet start and of the safety phase, ms.
+    pub warmup_ms: u64,
+    pub safety_ms: u64,
+    /// Mean pause between two faults, ms, and how many may last at once.
+    pub fault_gap_ms: u64,
+    pub faults_at_once: usize,
+    pub faults: Vec<(FaultKind, u64)>,
+    pub planted: Option<Planted>,
+    /// Checkers that look away, by name: to show that another one sees the same mistake.
+    pub muted: &'static [&'static str],
+}
+
+impl Options {
+    /// The run that a seed stands for.
+    pub fn drawn(seed: u64) -> Options {
+        // Its own stream: a new option does not change what the world draws later.
+        let mut random = Random::seeded(mix(seed ^ 0x0051_c4e5));
+        let draw = &mut random;
+        let sentinels = pick(draw, &[3, 3, 5]);
+        let quorum = if sentinels == 3 { 2 } else { pick(draw, &[2, 3, 3, 4]) };
+        let latency = pick(draw, &[(1, 1), (1, 5), (1, 20), (5, 60)]);
+        let save_ms = pick(draw, &[(0, 0), (0, 0), (0, 3), (1, 30)]);
+        let faults = ALL_FAULTS
+            .into_iter()
+            .filter_map(|kind| {
+                // Half of the kinds are off in a given run. Operators come seldom: what they do is excused
+                // from some checkers, and that should not blind most runs.
+                let chance = if kind == Operator { 15 } else { 50 };
+                let weight = 1 + draw.below(4);
+                (draw.below(100) < chance).then_some((kind, weight))
+            })
+            .collect();
+        Options {
+            seed,
+            sentinels,
+            servers: 3,
+            quorum,
+            down_after: pick(draw, &[500, 1000, 1000, 3000]),
+            failover_timeout: pick(draw, &[3_000, 6_000, 15_000]),
+            parallel_syncs: pick(draw, &[1, 1, 2]),
+            tilt_period: pick(draw, &[3_000, 10_000, 30_000]),
+            latency,
+            save_ms,
+            sync_ms: (50, pick(draw, &[100, 500, 3_000])),
+            loading_ms: pick(draw, &[0, 300, 2_000]),
+            repl_timeout: pick(draw, &[2_000, 10_000]),
+            refuse_stale: draw.below(4) == 0,
+            warmup_ms: 5_000,
+            safety_ms: 60_000,
+            fault_gap_ms: pick(draw, &[500, 2_000, 5_000]),
+            faults_at_once: pick(draw, &[1, 2, 3, 5]),
+            faults,
+            planted: None,
+            muted: &[],
+        }
+    }
+
+    /// A group without faults on links of exactly 1 ms: for measuring.
+    pub fn calm(seed: u64, sentinels: usize) -> Options {
+        Options {
+            sentinels,
+            quorum: u32::try_from(sentinels / 2 + 1).expect("a handful"),
+            down_after: 1_000,
+            failover_timeout: 60_000,
+            parallel_syncs: 1,
+            latency: (1, 1),
+            save_ms: (0, 0),
+            sync_ms: (50, 100),
+            loading_ms: 0,
+            repl_timeout: 10_000,
+            refuse_stale: false,
+            faults: Vec::new(),
+            ..Options::drawn(seed)
+        }
+    }
+
+    /// After the last fault is healed the group must agree within this span, ms.
+    ///
+    /// The longest honest road: a Sentinel was frozen and sits in TILT; then the full wait of 2 × failover-timeout
+    /// stands, because somebody may have won; the failover takes up to failover-timeout; its choice dies with a
+    /// wrong setting elsewhere, which is put right after another failover-timeout; a server that claims to be
+    /// master is believed down only after down-after + 2 × info period; and a replica that follows the wrong
+    /// node shows it in an INFO that comes every ten seconds. Twice the rest is for dials and retransmissions.
+    pub fn convergence_ms(&self) -> u64 {
+        let info_period = 10_000;
+        self.tilt_period
+            + 4 * self.failover_timeout
+            + self.down_after
+            + 3 * info_period
+            + 2 * (self.sync_ms.1 + self.loading_ms)
+            + 30_000
+    }
+}
+
+/// One line for the head of a story.
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "seed {}: {} Sentinels, {} servers, quorum {}, down-after {}, failover-timeout {}, latency {}..{} ms, \
+             save {}..{} ms, {} faults at once every {} ms, planted {:?}, faults {:?}",
+            self.seed,
+            self.sentinels,
+            self.servers,
+            self.quorum,
+            self.down_after,
+            self.failover_timeout,
+            self.latency.0,
+            self.latency.1,
+            self.save_ms.0,
+            self.save_ms.1,
+            self.faults_at_once,
+            self.fault_gap_ms,
+            self.planted,
+            self.faults,
+        )
+    }
+}
+
+/// One of several, each as likely.
+pub fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
+    from[usize::try_from(random.below(from.len() as u64)).expect("an index")]
+}
+
+/// Uniform in `range.0..=range.1`.
+pub fn between(random: &mut Random, range: (u64, u64)) -> u64 {
+    range.0 + random.below(range.1 - range.0 + 1)
+}

@@ -1,0 +1,505 @@
+//! One Sentinel process: what the real shell does around the core, in the order in which it must.
+//!
+//! A turn: hand in what arrived, tick when it is time, drain the effects one by one, then answer peers.
+//! A save that takes time stops the process until it is over. A crash may fall between any two effects.
+
+use super::disk::Disk;
+use super::facts::{self, Fact};
+use super::net::{Direction, Packet, Request, Wire};
+use super::node::{Node, sentinel_id};
+use super::options::{Planted, between};
+use super::trace::Weight;
+use super::world::{Event, Heard, Outcomes, Pair, Words, World};
+use std::collections::{BTreeMap, VecDeque};
+use watchfire::base::Millis;
+use watchfire::core::{Answer, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, Sentinel, Snapshot};
+use watchfire::resp::{Argv, Reply, RequestDecoder};
+
+/// Mistakes of a shell, to show that the checkers see them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShellPlant {
+    /// Messages and answers leave before the save they rest on is durable.
+    AnswerBeforeSaving,
+    /// The rename was not synced: after a crash the file before the last one is back.
+    OldFileAfterCrash,
+    /// A save writes one line twice.
+    DoubledLine,
+}
+
+/// What waits to be read.
+#[derive(Debug)]
+pub enum Item {
+    Connected(ConnId),
+    Closed(ConnId, Gone),
+    Reply(ConnId, ConnKind, Reply),
+    /// From a peer that is connected to us.
+    Requests(Wire, Vec<Request>),
+}
+
+/// An answer to a peer, held until the effects were drained.
+#[derive(Debug)]
+enum Held {
+    Ready(Reply),
+    Vote { answer: Answer, host: String, port: u16 },
+}
+
+/// kill -9 after this many more effects, counted from the next save when `at_save`.
+#[derive(Clone, Copy, Debug)]
+pub struct CrashPlan {
+    pub at_save: bool,
+    pub effects: u64,
+}
+
+#[derive(Debug)]
+enum Saving {
+    /// The process waits for its disk.
+    UnderWay(Box<Snapshot>),
+    /// The disk is done; the process, frozen, has not noticed.
+    Done(bool),
+}
+
+#[derive(Debug)]
+pub struct Process {
+    pub who: usize,
+    pub life: u64,
+    pub sentinel: Option<Box<Sentinel>>,
+    pub disk: Disk,
+    pub frozen: bool,
+    pub plan: Option<CrashPlan>,
+    inbox: VecDeque<Item>,
+    wires: BTreeMap<ConnId, Wire>,
+    held: Vec<(Wire, Held)>,
+    saving: Option<Saving>,
+    turn_queued: bool,
+    wake: Option<Millis>,
+    /// Turns without progress of the clock.
+    spins: (Millis, u32),
+}
+
+/// So many turns within one millisecond, without anything to read, are a core that spins.
+const SPINS: u32 = 100;
+
+impl Process {
+    pub fn new(who: usize, disk: Disk) -> Process {
+        Process {
+            who,
+            life: 0,
+            sentinel: None,
+            disk,
+            frozen: false,
+            plan: None,
+            inbox: VecDeque::new(),
+            wires: BTreeMap::new(),
+            held: Vec::new(),
+            saving: None,
+            turn_queued: false,
+            wake: None,
+            spins: (Millis(0), 0),
+        }
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.sentinel.is_some() && !self.frozen && self.saving.is_none()
+    }
+}
+
+impl World<'_> {
+    /// A process begins from what its disk holds.
+    pub(super) fn start(&mut self, who: usize) -> Outcomes {
+        let seed = self.random.next_u64();
+        let process = &mut self.processes[who];
+        if process.sentinel.is_some() {
+            return Ok(());
+        }
+        let snapshot = process.disk.load_after_crash().clone();
+        let myid = snapshot.myid.unwrap_or_else(|| sentinel_id(who, 0));
+        let identity = Identity { myid, port: Node::Sentinel(who).port(), own_password: Vec::new() };
+        let mut sentinel = Sentinel::new(identity, &snapshot, seed, self.now);
+        let tunables =
+            watchfire::core::Tunables { tilt_period: self.options.tilt_period, ..sentinel.tunables().clone() };
+        sentinel.set_tunables(self.now, tunables);
+        if let Some(Planted::Core(plant)) = self.options.planted {
+            sentinel.plant(plant);
+        }
+        process.sentinel = Some(Box::new(sentinel));
+        process.life += 1;
+        process.frozen = false;
+        process.plan = None;
+        let (life, epoch) = (process.life, snapshot.current_epoch);
+        self.line(Weight::Story, Node::Sentinel(who), "start", format_args!("life {life}, epoch {epoch}"));
+        self.observe(who, Fact::Started)?;
+        self.turn(who)
+    }
+
+    /// kill -9: memory is gone, the kernel ends the connections, the disk keeps what was synced.
+    pub(super) fn crash(&mut self, who: usize) {
+        let coin = self.random.below(2) == 0;
+        let process = &mut self.processes[who];
+        if process.sentinel.take().is_none() {
+            return;
+        }
+        let half_done = match process.saving.take() {
+            // The rename was on its way: it happened, or it did not.
+            Some(Saving::UnderWay(snapshot)) if coin && !process.disk.failing => {
+                process.disk.replace(*snapshot);
+                ", its save done"
+            }
+            Some(Saving::UnderWay(_)) => ", its save undone",
+            _ => "",
+        };
+        process.inbox.clear();
+        process.wires.clear();
+        process.held.clear();
+        process.turn_queued = false;
+        process.wake = None;
+        process.plan = None;
+        self.line(Weight::Story, Node::Sentinel(who), "crash", format_args!("kill -9{half_done}"));
+        for wire in self.net.dialled_by(who) {
+            self.net.close_from(&mut self.queue, self.now, wire);
+        }
+        for wire in self.net.accepted_by(Node::Sentinel(who)) {
+            self.net.close_to(&mut self.queue, self.now, wire, false);
+        }
+    }
+
+    /// Puts something where the shell will read it.
+    pub(super) fn post(&mut self, who: usize, item: Item) {
+        let process = &mut self.processes[who];
+        if process.sentinel.is_none() {
+            return;
+        }
+        process.inbox.push_back(item);
+        self.queue_turn(who);
+    }
+
+    pub(super) fn queue_turn(&mut self, who: usize) {
+        let process = &mut self.processes[who];
+        if !process.turn_queued {
+            process.turn_queued = true;
+            self.queue.push(self.now, Event::Turn { who, life: process.life });
+        }
+    }
+
+    pub(super) fn turn_due(&mut self, who: usize, life: u64) -> Outcomes {
+        if self.processes[who].life != life {
+            return Ok(());
+        }
+        self.processes[who].turn_queued = false;
+        self.turn(who)
+    }
+
+    pub(super) fn wake_due(&mut self, who: usize, life: u64, at: Millis) -> Outcomes {
+        let process = &mut self.processes[who];
+        if process.life != life || process.wake != Some(at) {
+            return Ok(());
+        }
+        process.wake = None;
+        self.turn(who)
+    }
+
+    /// One turn of the loop.
+    pub(super) fn turn(&mut self, who: usize) -> Outcomes {
+        let now = self.now;
+        let process = &mut self.processes[who];
+        if process.frozen || process.sentinel.is_none() {
+            return Ok(());
+        }
+        match process.saving {
+            Some(Saving::UnderWay(_)) => return Ok(()),
+            Some(Saving::Done(ok)) => {
+                process.saving = None;
+                if let Some(sentinel) = &mut process.sentinel {
+                    sentinel.saved(now, ok);
+                }
+                return self.drain(who);
+            }
+            None => {}
+        }
+        let Some(sentinel) = &mut process.sentinel else { return Ok(()) };
+        for item in process.inbox.drain(..) {
+            match item {
+                Item::Requests(wire, requests) => {
+                    for request in &requests {
+                        process.held.push((wire, answer(sentinel, now, request)));
+                    }
+                }
+                // Nothing is reported about a connection that the core closed meanwhile.
+                Item::Connected(conn) | Item::Closed(conn, _) | Item::Reply(conn, ..)
+                    if !process.wires.contains_key(&conn) => {}
+                Item::Connected(conn) => {
+                    sentinel.handle(now, Input::Connected { conn, local: Node::Sentinel(who).ip() });
+                }
+                Item::Closed(conn, why) => {
+                    process.wires.remove(&conn);
+                    sentinel.handle(now, Input::Closed { conn, why });
+                }
+                Item::Reply(conn, kind, reply) => sentinel.handle(now, Input::Reply { conn, kind, reply }),
+            }
+        }
+        if sentinel.next_wakeup() <= now {
+            sentinel.tick(now);
+        }
+        self.drain(who)
+    }
+
+    /// Executes effects until none is left, the disk makes us wait, or the process dies.
+    pub(super) fn drain(&mut self, who: usize) -> Outcomes {
+        loop {
+            if self.crash_is_due(who) {
+                self.crash(who);
+                return Ok(());
+            }
+            let Some(sentinel) = &mut self.processes[who].sentinel else { return Ok(()) };
+            let Some(effect) = sentinel.poll_effect() else { break };
+            match effect {
+                Effect::Save => {
+                    if !self.save(who)? {
+                        return Ok(());
+                    }
+                }
+                Effect::Crash { code } => {
+                    self.line(Weight::Story, Node::Sentinel(who), "exit", format_args!("code {code}"));
+                    self.crash(who);
+                    self.queue.push(self.now + 1_000, Event::Start { who });
+                    return Ok(());
+                }
+                effect => self.execute(who, effect)?,
+            }
+        }
+        self.answer_all(who)?;
+        self.turn_ends(who)
+    }
+
+    fn crash_is_due(&mut self, who: usize) -> bool {
+        let Some(plan) = &mut self.processes[who].plan else { return false };
+        if plan.at_save {
+            return false;
+        }
+        if plan.effects == 0 {
+            return true;
+        }
+        plan.effects -= 1;
+        false
+    }
+
+    /// Starts a save; true when it is over already.
+    fn save(&mut self, who: usize) -> Result<bool, super::facts::Violation> {
+        let took = between(&mut self.random, self.processes[who].disk.save_ms);
+        let late = 20 + self.random.below(200);
+        let process = &mut self.processes[who];
+        if let Some(plan) = &mut process.plan {
+            plan.at_save = false;
+        }
+        let Some(sentinel) = &mut process.sentinel else { return Ok(true) };
+        let mut snapshot = sentinel.snapshot();
+        let (life, epoch, ok) = (process.life, snapshot.current_epoch, !process.disk.failing);
+        let vote = snapshot.masters.iter().map(|master| master.leader_epoch).max().unwrap_or(0);
+        match self.options.planted {
+            Some(Planted::Shell(ShellPlant::DoubledLine)) => {
+                for master in &mut snapshot.masters {
+                    master.known_replicas.extend(master.known_replicas.first().cloned());
+                }
+            }
+            Some(Planted::Shell(ShellPlant::AnswerBeforeSaving)) => {
+                sentinel.saved(self.now, true);
+                let event = Event::LateSave { who, life, snapshot: Box::new(snapshot) };
+                self.queue.push(self.now + late, event);
+                return Ok(true);
+            }
+            _ => {}
+        }
+        let outcome = if ok { "done" } else { "FAILED" };
+        let details = format_args!("epoch {epoch}, vote in {vote}, {took} ms, {outcome}");
+        self.trace.line(self.now, Weight::Story, Node::Sentinel(who), "save", details);
+        if took == 0 {
+            self.finish_save(who, snapshot, ok)?;
+            if let Some(sentinel) = &mut self.processes[who].sentinel {
+                sentinel.saved(self.now, ok);
+            }
+            return Ok(true);
+        }
+        let snapshot = Box::new(snapshot);
+        process.saving = Some(Saving::UnderWay(snapshot.clone()));
+        self.queue.push(self.now + took, Event::Saved { who, life, snapshot, ok });
+        Ok(false)
+    }
+
+    fn finish_save(&mut self, who: usize, snapshot: Snapshot, ok: bool) -> Outcomes {
+        if !ok {
+            return Ok(());
+        }
+        self.processes[who].disk.replace(snapshot);
+        self.observe(who, Fact::Durable)
+    }
+
+    pub(super) fn save_done(&mut self, who: usize, life: u64, snapshot: Snapshot, ok: bool) -> Outcomes {
+        if self.processes[who].life != life || self.processes[who].sentinel.is_none() {
+            return Ok(());
+        }
+        self.processes[who].saving = Some(Saving::Done(ok));
+        self.finish_save(who, snapshot, ok)?;
+        self.turn(who)
+    }
+
+    pub(super) fn late_save(&mut self, who: usize, life: u64, snapshot: Snapshot) {
+        if self.processes[who].life == life && self.processes[who].sentinel.is_some() {
+            self.processes[who].disk.replace(snapshot);
+        }
+    }
+
+    fn execute(&mut self, who: usize, effect: Effect) -> Outcomes {
+        let me = Node::Sentinel(who);
+        match effect {
+            Effect::Connect { conn, to, kind } => {
+                let Some(to) = Node::at(to) else {
+                    return Err(self.violation("dials-known-nodes", format!("{me} dials {to}, where nobody can be")));
+                };
+                self.line(Weight::Noise, Pair(me, to), "dial", format_args!("{kind:?} {}", conn.0));
+                let life = self.processes[who].life;
+                let wire = self.net.dial(&mut self.queue, self.now, (who, life), to, conn, kind);
+                self.processes[who].wires.insert(conn, wire);
+            }
+            Effect::Send { conn, bytes } => return self.send(who, conn, &bytes),
+            Effect::Close { conn } => {
+                if let Some(wire) = self.processes[who].wires.remove(&conn) {
+                    self.line(Weight::Noise, me, "close", format_args!("{}", conn.0));
+                    self.net.close_from(&mut self.queue, self.now, wire);
+                }
+            }
+            Effect::Event { level, channel, payload } => {
+                let weight = if level == watchfire::core::Level::Debug { Weight::Noise } else { Weight::Story };
+                self.line(weight, me, "event", format_args!("{channel} {payload}"));
+                self.observe(who, Fact::Event { channel, payload: &payload })?;
+                self.events.push(Heard { at: self.now, who, channel, payload });
+            }
+            Effect::Log { text, .. } => self.line(Weight::Story, me, "log", format_args!("{text}")),
+            Effect::RunScript { .. } | Effect::KillScript { .. } | Effect::Resolve { .. } => {
+                return Err(
+                    self.violation("no-surprises", format!("{me} wants {effect:?}, which nothing here calls for"))
+                );
+            }
+            Effect::Save | Effect::Crash { .. } => unreachable!("drained above"),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, who: usize, conn: ConnId, bytes: &[u8]) -> Outcomes {
+        let me = Node::Sentinel(who);
+        let Some(&wire) = self.processes[who].wires.get(&conn) else { return Ok(()) };
+        let Some(to) = self.net.get(wire).map(|connection| connection.to) else { return Ok(()) };
+        let Some(requests) = split(bytes) else {
+            return Err(self.violation("sends-whole-requests", format!("{me} sends {}", bytes.escape_ascii())));
+        };
+        for request in &requests {
+            self.requests += 1;
+            let telling = [&b"SLAVEOF"[..], b"EXEC"].contains(&&*request[0]);
+            let weight = if telling { Weight::Story } else { Weight::Noise };
+            self.line(weight, Pair(me, to), "send", format_args!("{}", Words(request)));
+            if let Some(fact) = facts::revealed(request) {
+                if let Fact::Asks { epoch, seeks: true } = fact {
+                    self.line(Weight::Story, Pair(me, to), "seeks", format_args!("a vote in epoch {epoch}"));
+                }
+                self.observe(who, fact)?;
+            }
+        }
+        self.net.request(&mut self.queue, self.now, wire, requests);
+        Ok(())
+    }
+
+    /// The effects were drained: now peers may be told what the methods returned.
+    fn answer_all(&mut self, who: usize) -> Outcomes {
+        let Some(sentinel) = &self.processes[who].sentinel else { return Ok(()) };
+        let saved = !sentinel.save_failing();
+        for (wire, held) in std::mem::take(&mut self.processes[who].held) {
+            if self.crash_is_due(who) {
+                self.crash(who);
+                return Ok(());
+            }
+            let reply = match held {
+                Held::Ready(reply) => reply,
+                Held::Vote { answer, host, port } => {
+                    let vote = facts::told(&answer, saved);
+                    if let (Some(leader), Some(connection)) = (vote.leader, self.net.get(wire)) {
+                        let pair = Pair(Node::Sentinel(who), Node::Sentinel(connection.from));
+                        let details = format_args!("{leader:?} in epoch {}", vote.epoch);
+                        self.trace.line(self.now, Weight::Story, pair, "votes", details);
+                    }
+                    self.observe(who, Fact::Answers { vote, host: &host, port })?;
+                    let leader = vote.leader.map_or(b"*".to_vec(), |leader| leader.as_str().into());
+                    Reply::Array(vec![
+                        Reply::Integer(i64::from(answer.down)),
+                        Reply::Bulk(leader),
+                        Reply::Integer(i64::try_from(vote.epoch).unwrap_or(i64::MAX)),
+                    ])
+                }
+            };
+            let open = self.net.get(wire).is_some_and(|connection| connection.to_open);
+            if open {
+                self.net.transmit(&mut self.queue, self.now, wire, Direction::Back, Packet::Replies(vec![reply]));
+            }
+        }
+        Ok(())
+    }
+
+    fn turn_ends(&mut self, who: usize) -> Outcomes {
+        let now = self.now;
+        let process = &mut self.processes[who];
+        let Some(sentinel) = &process.sentinel else { return Ok(()) };
+        let at = sentinel.next_wakeup().max(now);
+        if process.spins.0 != now {
+            process.spins = (now, 0);
+        }
+        if at == now {
+            process.spins.1 += 1;
+            if process.spins.1 > SPINS {
+                return Err(self.violation("does-not-spin", format!("s{} wants to be woken for ever", who + 1)));
+            }
+        }
+        let (life, more) = (process.life, !process.inbox.is_empty());
+        if process.wake != Some(at) {
+            process.wake = Some(at);
+            self.queue.push(at, Event::Wake { who, life, at });
+        }
+        if more {
+            self.queue_turn(who);
+        }
+        self.observe(who, Fact::TurnEnds)
+    }
+}
+
+/// What a Sentinel's command port says to a peer.
+fn answer(sentinel: &mut Sentinel, now: Millis, request: &Request) -> Held {
+    let word = |n: usize| request.get(n).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+    let simple = |text: &str| Held::Ready(Reply::Simple(text.into()));
+    let error = |text: &str| Held::Ready(Reply::Error(text.into()));
+    match (word(0).as_slice(), word(1).as_slice()) {
+        (b"PING", _) => simple("PONG"),
+        (b"CLIENT", b"SETNAME") => simple("OK"),
+        (b"AUTH", _) => error("ERR AUTH <password> called without any password configured for the default user."),
+        (b"PUBLISH", b"__SENTINEL__:HELLO") if request.len() == 3 => {
+            sentinel.hello(now, &request[2]);
+            Held::Ready(Reply::Integer(1))
+        }
+        (b"SENTINEL", b"IS-MASTER-DOWN-BY-ADDR") => {
+            let [_, _, host, port, epoch, candidate] = &request[..] else { return error("ERR wrong number") };
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let (host, port, epoch) = (text(host), text(port).parse(), text(epoch).parse());
+            let (Ok(port), Ok(epoch)) = (port, epoch) else { return error("ERR Invalid port") };
+            let answer = sentinel.question(now, &host, port, epoch, RunId::parse(candidate));
+            Held::Vote { answer, host, port }
+        }
+        _ => error("ERR unknown command"),
+    }
+}
+
+/// The requests in what the core sent; `None` unless they are whole and nothing else.
+fn split(bytes: &[u8]) -> Option<Vec<Request>> {
+    let mut decoder = RequestDecoder::new();
+    decoder.extend(bytes);
+    let mut requests = Vec::new();
+    let mut argv = Argv::default();
+    while decoder.next(&mut argv).ok()? {
+        requests.push(argv.iter().map(<[u8]>::to_vec).collect());
+    }
+    (decoder.buffered() == 0).then_some(requests)
+}

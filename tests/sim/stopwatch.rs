@@ -1,0 +1,57 @@
+//! How long a group takes: a calm world with links of 1 ms, a master that dies, and a look at every millisecond.
+
+use super::facts::Violation;
+use super::node::GROUP;
+use super::options::Options;
+use super::run::warm_up;
+use super::trace::Trace;
+use super::world::{Heard, World};
+use watchfire::base::Millis;
+
+#[derive(Clone, Debug)]
+pub struct Lap {
+    /// From the death of the master to the moment in which all live Sentinels name the new one, beyond down-after, ms.
+    pub beyond_down_after: u64,
+    /// The address that all agreed on, and the first one.
+    pub before: String,
+    pub after: String,
+    /// What the Sentinels said from the death on.
+    pub events: Vec<Heard>,
+}
+
+/// Kills the master at some moment after the start and waits for agreement.
+pub fn failover(seed: u64, sentinels: usize) -> Result<Lap, Violation> {
+    let options = Options::calm(seed, sentinels);
+    let mut trace = Trace::silent();
+    let mut world = World::new(options, &mut trace);
+    warm_up(&mut world)?;
+    // Anywhere in the periods of ping, hello and cron.
+    world.run_until(world.now + seed * 37 % 2_000)?;
+    let before = agreed(&world).expect("a calm group agrees");
+    let died = world.now;
+    let first = world.events.len();
+    world.kill_server(0);
+    let after = loop {
+        world.run_until(world.now + 1)?;
+        match agreed(&world) {
+            Some(address) if address != before => break address,
+            _ if world.now > died + 60_000 => {
+                return Err(world.violation("stopwatch", "no agreement within a minute".into()));
+            }
+            _ => {}
+        }
+    };
+    let beyond_down_after = world.now.since(died).saturating_sub(world.options.down_after);
+    world.run_until(Millis(world.now.0 + 5_000))?;
+    Ok(Lap { beyond_down_after, before, after, events: world.events[first..].to_vec() })
+}
+
+/// The one address that all Sentinels name.
+fn agreed(world: &World) -> Option<String> {
+    let mut named = world.living().into_iter().map(|(_, sentinel)| {
+        let master = sentinel.master_by_name(GROUP.as_bytes())?;
+        Some(sentinel.current_addr(master).to_string())
+    });
+    let first = named.next()??;
+    named.all(|other| other.as_deref() == Some(&first)).then_some(first)
+}

@@ -1,0 +1,80 @@
+//! What happened: a hash of every line always, the lines themselves only when somebody will read them.
+//!
+//! ```text
+//!       ms  who    what    details
+//!     5210  s2     event   +sdown master mymaster 10.0.1.1 6379
+//!     5213  s1     save    epoch 1
+//!     5214  s1>s3  vote    1f.. epoch 1
+//! ```
+
+use std::fmt::{self, Write};
+use watchfire::base::Millis;
+
+/// How much a line interests a reader. Everything goes into the hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Every packet and every ping.
+    Noise,
+    Story,
+}
+
+#[derive(Debug)]
+pub struct Trace {
+    hash: u64,
+    lines: u64,
+    /// Collect lines of the story.
+    recording: bool,
+    /// Collect the noise as well.
+    verbose: bool,
+    story: String,
+}
+
+impl Trace {
+    /// Hashes only: the fast way to run a seed.
+    pub fn silent() -> Trace {
+        Trace { hash: 0xcbf2_9ce4_8422_2325, lines: 0, recording: false, verbose: false, story: String::new() }
+    }
+
+    /// Keeps the story, and with `STORY=all` in the environment the packets as well.
+    pub fn recording() -> Trace {
+        let verbose = std::env::var("STORY").is_ok_and(|value| value == "all");
+        Trace { recording: true, verbose, ..Trace::silent() }
+    }
+
+    pub fn line(&mut self, now: Millis, weight: Weight, who: impl fmt::Display, what: &str, details: fmt::Arguments) {
+        self.lines += 1;
+        let mut hasher = Hasher(self.hash);
+        let _ = write!(hasher, "{} {who} {what} {details}\n", now.0);
+        self.hash = hasher.0;
+        if self.recording && (self.verbose || weight == Weight::Story) {
+            // The column is padded by hand: a Display that writes in pieces ignores the width.
+            let who = who.to_string();
+            let _ = writeln!(self.story, "{:>9}  {who:<6} {what:<8} {details}", now.0);
+        }
+    }
+
+    /// The same seed gives the same hash: what the determinism test compares.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    pub fn story(&self) -> &str {
+        &self.story
+    }
+}
+
+/// FNV-1a over what is written, without an allocation.
+struct Hasher(u64);
+
+impl Write for Hasher {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        Ok(())
+    }
+}
