@@ -62,7 +62,7 @@ fn a_server_answers_what_clients_ask() {
     assert_eq!((hello["proto"].as_str(), hello["role"].as_str()), ("3", "master"));
     assert_eq!(conn.cmd(&["GET", "nothing"]), Reply::Nil);
     assert_eq!(conn.cmd(&["QUIT"]), ok());
-    assert_eq!(conn.try_cmd(&["PING"]).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert_eq!(conn.receive().unwrap_err().kind(), ErrorKind::UnexpectedEof);
     assert_eq!(standin.calls(port)["ping"], 2);
 }
 
@@ -277,7 +277,7 @@ fn faults_can_be_set_and_taken_away() {
     assert_eq!((info["slave_repl_offset"].as_str(), info["slave_priority"].as_str()), ("77", "3"));
 
     standin.kill(port);
-    assert_eq!(conn.try_cmd(&["PING"]).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert_eq!(conn.receive().unwrap_err().kind(), ErrorKind::UnexpectedEof);
     standin.restart(port, Comeback::AsMaster);
     assert_eq!(Conn::to(port).cmd(&["PING"]), Reply::Simple(b"PONG".to_vec()));
 }

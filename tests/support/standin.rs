@@ -20,10 +20,10 @@ mod server;
 mod world;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::sync::{Mutex, mpsc};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use watchfire::base::Millis;
 use watchfire::net::{Reactor, Waker};
@@ -156,8 +156,21 @@ impl StandIn {
     }
 
     /// Ends the server as `kill -9` does: connections are closed, new ones refused.
+    ///
+    /// # Panics
+    /// When the port still takes connections a second later.
     pub fn kill(&self, port: u16) {
-        self.with(move |world, reactor| world.kill(reactor, port));
+        let host = self.with(move |world, reactor| {
+            world.kill(reactor, port);
+            world.server_mut(port).host
+        });
+        // Another thread of this process may be starting a child just now. Until that child has become its program it
+        // holds copies of all our sockets, the listener too.
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while TcpStream::connect((host, port)).is_ok() {
+            assert!(Instant::now() < deadline, "the killed {host}:{port} still takes connections");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// As `kill -STOP`: connections are taken by the system, nobody answers on them.
@@ -176,7 +189,13 @@ impl StandIn {
     }
 
     /// Starts a killed server again (or kills and starts a living one): same port, new run id.
+    ///
+    /// # Panics
+    /// When somebody else has taken the port.
     pub fn restart(&self, port: u16, how: Comeback) {
+        if self.state(port).mode != Mode::Down {
+            self.kill(port);
+        }
         self.with(move |world, reactor| world.restart(reactor, port, how));
     }
 
