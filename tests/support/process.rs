@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,29 @@ const TAIL_LINES: usize = 25;
 thread_local! {
     /// Name, id and log of the living children that this thread has started.
     static CHILDREN: RefCell<Vec<(String, u32, PathBuf)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What would be left behind if the process ended without dropping anything.
+static LEFT_BEHIND: Mutex<(Vec<u32>, Vec<PathBuf>)> = Mutex::new((Vec::new(), Vec::new()));
+
+/// For programs that abort on a panic: ends all children and removes all folders before that.
+pub fn clean_up_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        let Ok(left) = LEFT_BEHIND.try_lock() else { return };
+        for id in &left.0 {
+            // Not waited for yet, so the number is still theirs.
+            let _ = Command::new("/bin/sh").args(["-c", &format!("kill -KILL {id} 2>&-")]).status();
+        }
+        for folder in &left.1 {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }));
+}
+
+fn left_behind(change: impl FnOnce(&mut (Vec<u32>, Vec<PathBuf>))) {
+    change(&mut LEFT_BEHIND.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
 }
 
 /// Polls `condition` every few ms.
@@ -103,6 +127,7 @@ impl Folder {
         // Left over from a process that had the same id and was killed.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap_or_else(|error| panic!("cannot make {}: {error}", path.display()));
+        left_behind(|left| left.1.push(path.clone()));
         Folder { path }
     }
 
@@ -115,6 +140,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
+        left_behind(|left| left.1.retain(|path| *path != self.path));
     }
 }
 
@@ -134,6 +160,7 @@ impl Process {
         let err = out.try_clone().expect("a second handle of the log");
         command.stdin(Stdio::null()).stdout(out).stderr(err).env("LC_ALL", "C");
         let child = command.spawn().unwrap_or_else(|error| panic!("cannot start {name} ({command:?}): {error}"));
+        left_behind(|left| left.0.push(child.id()));
         let log = log.to_path_buf();
         CHILDREN.with(|children| children.borrow_mut().push((name.to_string(), child.id(), log.clone())));
         Process { child, name: name.to_string(), log }
@@ -156,6 +183,8 @@ impl Process {
 
     /// SIGKILL, and its end.
     pub fn kill(&mut self) {
+        let id = self.id();
+        left_behind(|left| left.0.retain(|other| *other != id));
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -139,7 +139,7 @@ impl World {
     /// Hangs a server for a while (`DEBUG SLEEP`).
     pub(super) fn sleep(&mut self, reactor: &mut Reactor, port: u16, ms: u64) {
         self.hang(reactor, port);
-        let timer = reactor.add_timer(reactor.now() + ms);
+        let timer = reactor.add_timer(reactor.now() + ms + 1);
         self.timers.insert(timer, Due::Wake(port));
     }
 
@@ -416,8 +416,8 @@ impl World {
         if fresh.is_empty() || (server.delay_ms == 0 && client.late.is_empty()) {
             client.wire.extend_from_slice(&fresh);
         } else {
-            // What was promised later cannot overtake what was promised before.
-            let due = client.late.back().map_or(now, |(due, _)| *due).max(now + server.delay_ms);
+            // One more, as the clock rounds down. What was promised later cannot overtake what was promised before.
+            let due = client.late.back().map_or(now, |(due, _)| *due).max(now + server.delay_ms + 1);
             client.late.push_back((due, fresh));
             let timer = reactor.add_timer(due);
             self.timers.insert(timer, Due::Late(token));
