@@ -11,7 +11,7 @@ use getopts::{Fail, Options, ParsingStyle};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use watchfire::config;
+use watchfire::config::{self, Source};
 use watchfire::server::{Server, StartUp};
 
 const NO_FILE: &str = "Sentinel needs config file on disk to save state. Exiting...";
@@ -111,16 +111,15 @@ fn say(text: &str) -> Result<(), String> {
 fn load(call: &Call) -> Result<StartUp, String> {
     let name = call.file.display().to_string();
     let cannot = |why: std::io::Error| format!("Fatal error, can't open config file '{name}': {why}");
-    let mut text = std::fs::read(&call.file).map_err(cannot)?;
+    let text = std::fs::read(&call.file).map_err(cannot)?;
+    let mut arguments = String::new();
     if call.stdin {
-        text.push(b'\n');
-        std::io::stdin().read_to_end(&mut text).map_err(|why| format!("Cannot read standard input: {why}"))?;
+        std::io::stdin().read_to_string(&mut arguments).map_err(|why| format!("Cannot read standard input: {why}"))?;
+        arguments.push('\n');
     }
-    if !call.rest.is_empty() {
-        text.push(b'\n');
-        text.extend_from_slice(config::from_args(&call.rest).as_bytes());
-    }
-    let loaded = config::read(&text, &name, &mut |path| std::fs::read(path)).map_err(|error| error.to_string())?;
+    arguments += &config::from_args(&call.rest);
+    let source = Source::file(&name).with_arguments(&arguments);
+    let loaded = config::read(&text, source, &mut |path| std::fs::read(path)).map_err(|error| error.to_string())?;
     Ok(StartUp { loaded, config_file: call.file.clone() })
 }
 

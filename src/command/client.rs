@@ -124,6 +124,8 @@ pub struct Clients {
     last_id: u64,
     dirty: Vec<ClientId>,
     deferring: Vec<ClientId>,
+    /// Subscribers cut off because they did not read.
+    cut_off: u64,
     pub(super) index: Index,
 }
 
@@ -271,8 +273,20 @@ impl Clients {
             }
         }
         for &id in &late {
-            self.kill(id);
+            self.cut_off(id);
         }
         late.len()
+    }
+
+    /// Kills a subscriber that does not read.
+    pub(super) fn cut_off(&mut self, id: ClientId) {
+        self.cut_off += 1;
+        self.kill(id);
+    }
+
+    /// How many subscribers were cut off because they did not read.
+    #[must_use]
+    pub fn times_cut_off(&self) -> u64 {
+        self.cut_off
     }
 }

@@ -143,7 +143,7 @@ pub struct Stats {
     pub net_out: u64,
     pub reads: u64,
     pub writes: u64,
-    /// Clients cut off because of too much input without a request, too much output not read.
+    /// Clients cut off by the shell because of too much input without a request, too much output not read.
     pub query_limit_disconnections: u64,
     pub output_limit_disconnections: u64,
     /// Turns of the loop and the time spent working in them, in µs.

@@ -156,7 +156,7 @@ fn stats(out: &mut String, world: &World<'_>) {
         "io_threaded_reads_processed": 0,
         "io_threaded_writes_processed": 0,
         "client_query_buffer_limit_disconnections": stats.query_limit_disconnections,
-        "client_output_buffer_limit_disconnections": stats.output_limit_disconnections,
+        "client_output_buffer_limit_disconnections": stats.output_limit_disconnections + world.clients.times_cut_off(),
         "reply_buffer_shrinks": 0,
         "reply_buffer_expands": 0,
         "eventloop_cycles": stats.loop_cycles,

@@ -128,7 +128,10 @@ pub(super) fn help(call: &mut Call<'_, '_>) {
         lines.push("(no subcommand)".to_owned());
         lines.push(format!("    {}", container.summary));
     }
-    for sub in container.subcommands() {
+    // HELP itself comes last.
+    let (help, others): (Vec<&Command>, Vec<&Command>) =
+        container.subcommands().iter().partition(|sub| sub.name == "help");
+    for sub in others.into_iter().chain(help) {
         let title = sub.name.to_ascii_uppercase();
         lines.push(if sub.usage.is_empty() { title } else { format!("{title} {}", sub.usage) });
         lines.push(format!("    {}", sub.summary));

@@ -281,9 +281,10 @@ impl Masters {
                 _ => 2,
             }
         };
+        let phases: Vec<u8> = lines.iter().map(phase).collect();
         for wanted in 0..3 {
-            for (index, line) in lines.iter().enumerate().filter(|(_, line)| phase(line) == wanted) {
-                self.line(lines, index).map_err(|fault| line.error(fault))?;
+            for index in (0..lines.len()).filter(|&index| phases[index] == wanted) {
+                self.line(lines, index).map_err(|fault| lines[index].error(fault))?;
             }
         }
         Ok(())

@@ -338,7 +338,12 @@ struct Line<'a>(&'a mut Vec<u8>);
 impl Line<'_> {
     fn word(&mut self, bytes: &[u8]) {
         self.0.push(b' ');
-        self.0.extend_from_slice(quote::if_needed(bytes).as_bytes());
+        let simple = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b':' | b'-' | b'_' | b'/');
+        if !bytes.is_empty() && bytes.iter().all(simple) {
+            self.0.extend_from_slice(bytes); // nearly all of them, without a detour
+        } else {
+            self.0.extend_from_slice(quote::if_needed(bytes).as_bytes());
+        }
     }
 
     fn bare(&mut self, value: impl std::fmt::Display) {

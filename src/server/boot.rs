@@ -8,7 +8,7 @@ use super::save::ConfigFile;
 use super::scripts::Scripts;
 use super::{Shell, listen, notify, sys};
 use crate::command::{CpuTimes, Facts, LogLevel};
-use crate::config::{self, Loaded, ServerOptions, Supervised};
+use crate::config::{self, Check, Loaded, Must, ServerOptions, Supervised};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
 use crate::net::{Handler, Reactor};
 use ::log::{info, warn};
@@ -47,13 +47,11 @@ impl StartUp {
     /// Says whether the server would start, as far as that can be known without changing anything or opening
     /// a port.
     pub fn check(&self) -> Result<(), StartError> {
+        what_the_files_say(&self.loaded.checks)?;
         open_config_file(&self.config_file)?;
         let options = &self.loaded.server;
         check_listening(options)?;
         source_address(options)?;
-        if !options.dir.is_empty() && !Path::new(&options.dir).is_dir() {
-            return Err(StartError(format!("dir: '{}' is not a directory that can be entered.", options.dir)));
-        }
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
             listen::addresses(host, options.port)
@@ -75,7 +73,8 @@ impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp { loaded: Loaded { server: options, mut snapshot, notes }, config_file } = start_up;
+        let StartUp { loaded: Loaded { server: options, mut snapshot, notes, checks }, config_file } = start_up;
+        what_the_files_say(&checks)?;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
@@ -307,6 +306,27 @@ fn cpu_times() -> CpuTimes {
         sys_main_thread: used.system,
         user_main_thread: used.user,
     }
+}
+
+/// What the configuration demands of the file system: scripts that can run, a directory that can be entered.
+fn what_the_files_say(checks: &[Check]) -> Result<(), StartError> {
+    for check in checks {
+        let mut error = check.error.clone();
+        let holds = match check.must {
+            Must::BeExecutable => is_executable(&check.path),
+            Must::BeDirectory => match std::fs::read_dir(&check.path) {
+                Ok(_) => true,
+                Err(why) => {
+                    error.message = format!("Can't chdir to '{}': {why}", check.path);
+                    false
+                }
+            },
+        };
+        if !holds {
+            return Err(StartError(error.to_string()));
+        }
+    }
+    Ok(())
 }
 
 fn is_executable(path: &str) -> bool {

@@ -38,10 +38,12 @@ const OPTIONS: [(&str, Reader); 8] = [
     ("auth-user", |value| text(value).map(Change::AuthUser)),
 ];
 const AUTH_PASS: &str = "auth-pass";
-/// The options that name a script.
-type Script = (&'static str, fn(String) -> Change);
-const SCRIPTS: [Script; 2] =
-    [("notification-script", Change::NotificationScript), ("client-reconfig-script", Change::ClientReconfigScript)];
+/// An option that names a script: the option, what the script is called in complaints, the change.
+type Script = (&'static str, &'static str, fn(String) -> Change);
+const SCRIPTS: [Script; 2] = [
+    ("notification-script", "Notification", Change::NotificationScript),
+    ("client-reconfig-script", "Client reconfiguration", Change::ClientReconfigScript),
+];
 
 pub(in super::super) fn set(call: &mut Call<'_, '_>) {
     let argv = call.argv;
@@ -81,7 +83,7 @@ fn change_at(call: &mut Call<'_, '_>, at: usize) -> Option<(Change, usize)> {
             }
         };
     }
-    let script = SCRIPTS.iter().find(|(name, _)| is(name));
+    let script = SCRIPTS.iter().find(|(name, ..)| is(name));
     let known = OPTIONS.iter().find(|(name, _)| is(name));
     if left == 0 || (script.is_none() && known.is_none()) {
         call.refuse(&[b"ERR Unknown option or number of arguments for SENTINEL SET '", option, b"'"]);
@@ -100,9 +102,14 @@ fn change_at(call: &mut Call<'_, '_>, at: usize) -> Option<(Change, usize)> {
             );
             return None;
         }
-        (Some((_, make)), _) => {
+        (Some((_, what, make)), _) => {
             let is_executable = call.world.facts.is_executable;
-            text(value).filter(|path| path.is_empty() || is_executable(path)).map(make)
+            let path = text(value).filter(|path| path.is_empty() || is_executable(path));
+            if path.is_none() {
+                call.error(&format!("ERR {what} script seems non existing or non executable"));
+                return None;
+            }
+            path.map(make)
         }
         (None, Some((_, read))) => read(value),
         (None, None) => None,

@@ -287,6 +287,8 @@ pub(in super::super) fn pending_scripts(call: &mut Call<'_, '_>) {
         reply.bulk(if script.running { "run-time" } else { "run-delay" });
         call.bulk_number(script.time);
         call.reply().bulk("retry-num");
-        call.bulk_number(script.retries.into());
+        // The wire counts starts: the first run is number 1, and stays so while its repetition waits.
+        let started = script.running || script.time > 0;
+        call.bulk_number(u64::from(script.retries) + u64::from(started));
     }
 }
