@@ -38,7 +38,7 @@ impl Checker for OneAddress {
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match &seen.fact {
             Fact::Hello(hello) => self.claim(seen.who, &hello.master, hello.config_epoch, &hello.address, "hello"),
-            Fact::Durable => seen.disk.masters.iter().try_for_each(|master| {
+            Fact::Durable { .. } => seen.disk.masters.iter().try_for_each(|master| {
                 let address = format!("{}:{}", master.host, master.port);
                 self.claim(seen.who, &master.name, master.config_epoch, &address, "file")
             }),

@@ -38,7 +38,7 @@ impl Checker for EpochsForward {
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let who = seen.who + 1;
         match seen.fact {
-            Fact::Started | Fact::Durable => {
+            Fact::Started | Fact::Durable { .. } => {
                 let master = seen.disk.masters.first();
                 let now = Epochs {
                     current: seen.disk.current_epoch,

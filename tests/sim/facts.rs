@@ -16,7 +16,7 @@ pub enum Fact<'a> {
     /// A process starts from what its disk holds.
     Started,
     /// A save went well; the disk holds it now.
-    Durable,
+    Durable { written: &'a Snapshot },
     /// An event left for the log and the subscribers.
     Event { channel: &'static str, payload: &'a str },
     /// A hello leaves, to a server or to a peer.

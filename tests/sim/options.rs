@@ -1,6 +1,7 @@
 //! What a seed draws before the first event: the size of the group, its settings, the weather, and which
 //! faults this run knows at all (swarm testing: a run without pauses finds other bugs than one full of them).
 
+use super::disk::DiskPlant;
 use super::process::ShellPlant;
 use std::fmt;
 use watchfire::base::Random;
@@ -69,8 +70,10 @@ pub enum Planted {
     Core(Plant),
     /// A mistake of the simulated shell.
     Shell(ShellPlant),
-    /// Servers acknowledge SLAVEOF and do nothing.
-    DeafServers,
+    /// A mistake of the simulated disk.
+    Disk(DiskPlant),
+    /// Servers acknowledge an order to follow another and stay what they are.
+    StubbornServers,
 }
 
 #[derive(Clone, Debug)]
@@ -106,7 +109,7 @@ pub struct Options {
     pub faults: Vec<(FaultKind, u64)>,
     pub planted: Option<Planted>,
     /// Checkers that look away, by name: to show that another one sees the same mistake.
-    pub muted: &'static [&'static str],
+    pub muted: Vec<String>,
 }
 
 impl Options {
@@ -150,7 +153,7 @@ impl Options {
             faults_at_once: pick(draw, &[1, 2, 3, 5]),
             faults,
             planted: None,
-            muted: &[],
+            muted: Vec::new(),
         }
     }
 

@@ -20,10 +20,6 @@ use watchfire::resp::{Argv, Reply, RequestDecoder};
 pub enum ShellPlant {
     /// Messages and answers leave before the save they rest on is durable.
     AnswerBeforeSaving,
-    /// The rename was not synced: after a crash the file before the last one is back.
-    OldFileAfterCrash,
-    /// A save writes one line twice.
-    DoubledLine,
 }
 
 /// What waits to be read.
@@ -141,7 +137,8 @@ impl World<'_> {
         let half_done = match process.saving.take() {
             // The rename was on its way: it happened, or it did not.
             Some(Saving::UnderWay(snapshot)) if coin && !process.disk.failing => {
-                process.disk.replace(*snapshot);
+                // A file that cannot be read again shows when a save that is reported writes the same.
+                let _ = process.disk.replace(&snapshot);
                 ", its save done"
             }
             Some(Saving::UnderWay(_)) => ", its save undone",
@@ -291,28 +288,20 @@ impl World<'_> {
             plan.at_save = false;
         }
         let Some(sentinel) = &mut process.sentinel else { return Ok(true) };
-        let mut snapshot = sentinel.snapshot();
+        let snapshot = sentinel.snapshot();
         let (life, epoch, ok) = (process.life, snapshot.current_epoch, !process.disk.failing);
         let vote = snapshot.masters.iter().map(|master| master.leader_epoch).max().unwrap_or(0);
-        match self.options.planted {
-            Some(Planted::Shell(ShellPlant::DoubledLine)) => {
-                for master in &mut snapshot.masters {
-                    master.known_replicas.extend(master.known_replicas.first().cloned());
-                }
-            }
-            Some(Planted::Shell(ShellPlant::AnswerBeforeSaving)) => {
-                sentinel.saved(self.now, true);
-                let event = Event::LateSave { who, life, snapshot: Box::new(snapshot) };
-                self.queue.push(self.now + late, event);
-                return Ok(true);
-            }
-            _ => {}
+        if self.options.planted == Some(Planted::Shell(ShellPlant::AnswerBeforeSaving)) {
+            sentinel.saved(self.now, true);
+            let event = Event::LateSave { who, life, snapshot: Box::new(snapshot) };
+            self.queue.push(self.now + late, event);
+            return Ok(true);
         }
         let outcome = if ok { "done" } else { "FAILED" };
         let details = format_args!("epoch {epoch}, vote in {vote}, {took} ms, {outcome}");
         self.trace.line(self.now, Weight::Story, Node::Sentinel(who), "save", details);
         if took == 0 {
-            self.finish_save(who, snapshot, ok)?;
+            self.finish_save(who, &snapshot, ok)?;
             if let Some(sentinel) = &mut self.processes[who].sentinel {
                 sentinel.saved(self.now, ok);
             }
@@ -324,12 +313,15 @@ impl World<'_> {
         Ok(false)
     }
 
-    fn finish_save(&mut self, who: usize, snapshot: Snapshot, ok: bool) -> Outcomes {
-        if !ok {
+    fn finish_save(&mut self, who: usize, snapshot: &Snapshot, ok: bool) -> Outcomes {
+        // A save can fail at its last step: the new file is there, but nobody may rely on it.
+        if !ok && self.random.below(3) != 0 {
             return Ok(());
         }
-        self.processes[who].disk.replace(snapshot);
-        self.observe(who, Fact::Durable)
+        if let Err(what) = self.processes[who].disk.replace(snapshot) {
+            return Err(self.violation("loads-again", format!("the file of s{} cannot be read: {what}", who + 1)));
+        }
+        if ok { self.observe(who, Fact::Durable { written: snapshot }) } else { Ok(()) }
     }
 
     pub(super) fn save_done(&mut self, who: usize, life: u64, snapshot: Snapshot, ok: bool) -> Outcomes {
@@ -337,13 +329,13 @@ impl World<'_> {
             return Ok(());
         }
         self.processes[who].saving = Some(Saving::Done(ok));
-        self.finish_save(who, snapshot, ok)?;
+        self.finish_save(who, &snapshot, ok)?;
         self.turn(who)
     }
 
     pub(super) fn late_save(&mut self, who: usize, life: u64, snapshot: Snapshot) {
         if self.processes[who].life == life && self.processes[who].sentinel.is_some() {
-            self.processes[who].disk.replace(snapshot);
+            let _ = self.processes[who].disk.replace(&snapshot);
         }
     }
 

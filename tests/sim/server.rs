@@ -68,8 +68,8 @@ pub struct Server {
     pub loading_until: Millis,
     priority: u32,
     refuse_stale: bool,
-    /// SLAVEOF is acknowledged and ignored: a planted fault.
-    deaf: bool,
+    /// An order to follow another is acknowledged and ignored: a planted fault.
+    stubborn: bool,
     lives: u64,
     clients: BTreeMap<Wire, Client>,
     /// What arrived while frozen.
@@ -77,7 +77,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(index: usize, role: Role, now: Millis, refuse_stale: bool, deaf: bool) -> Server {
+    pub fn new(index: usize, role: Role, now: Millis, refuse_stale: bool, stubborn: bool) -> Server {
         Server {
             index,
             state: State::Up,
@@ -88,7 +88,7 @@ impl Server {
             loading_until: now,
             priority: 100,
             refuse_stale,
-            deaf,
+            stubborn,
             lives: 1,
             clients: BTreeMap::new(),
             backlog: VecDeque::new(),
@@ -237,9 +237,6 @@ impl Server {
 
     fn slaveof(&mut self, now: Millis, wire: Wire, request: &Request, out: &mut Vec<Outcome>) -> Reply {
         let [_, host, port] = &request[..] else { return arity() };
-        if self.deaf {
-            return ok();
-        }
         let role = if host.eq_ignore_ascii_case(b"no") {
             Role::Master
         } else {
@@ -249,6 +246,9 @@ impl Server {
             };
             Role::Replica(host, port)
         };
+        if self.stubborn && role != Role::Master {
+            return ok();
+        }
         if role != self.role {
             self.role = role;
             self.link = Link::Down { since: now };

@@ -7,7 +7,7 @@ use super::nemesis::Nemesis;
 use super::net::{Direction, Net, Packet, Request, Wire};
 use super::node::{GROUP, Node, sentinel_id};
 use super::options::{Options, Planted};
-use super::process::{Item, Process, ShellPlant};
+use super::process::{Item, Process};
 use super::queue::Queue;
 use super::replication::{self, Rules};
 use super::server::{Link, Outcome, Role, Server, State};
@@ -15,7 +15,7 @@ use super::trace::{Trace, Weight};
 use std::fmt;
 use watchfire::base::random::mix;
 use watchfire::base::{Millis, Random};
-use watchfire::core::{Gone, MasterSnapshot, Sentinel, Settings, Snapshot};
+use watchfire::core::{Gone, RunId, Sentinel, Snapshot};
 use watchfire::resp::Reply;
 
 pub type Outcomes = Result<(), Violation>;
@@ -106,47 +106,31 @@ impl<'t> World<'t> {
         let mut random = Random::seeded(stream(1));
         let now = Millis(0);
         let master = Node::Server(0);
-        let deaf = options.planted == Some(Planted::DeafServers);
+        let stubborn = options.planted == Some(Planted::StubbornServers);
         let servers = (0..options.servers)
             .map(|index| {
                 let role =
                     if index == 0 { Role::Master } else { Role::Replica(master.ip().to_string(), master.port()) };
-                let mut server = Server::new(index, role, now, options.refuse_stale, deaf);
+                let mut server = Server::new(index, role, now, options.refuse_stale, stubborn);
                 server.link = Link::Up { heard: now };
                 server
             })
             .collect();
-        let forgets = options.planted == Some(Planted::Shell(ShellPlant::OldFileAfterCrash));
-        let settings = Settings {
-            down_after: options.down_after,
-            failover_timeout: options.failover_timeout,
-            parallel_syncs: options.parallel_syncs,
-            ..Settings::with_quorum(options.quorum)
+        let plant = match options.planted {
+            Some(Planted::Disk(plant)) => Some(plant),
+            _ => None,
         };
         let mut queue = Queue::new();
         let processes = (0..options.sentinels)
             .map(|who| {
-                let first = Snapshot {
-                    myid: Some(sentinel_id(who, stream(2))),
-                    masters: vec![MasterSnapshot {
-                        name: GROUP.into(),
-                        host: master.ip().to_string(),
-                        port: master.port(),
-                        settings: settings.clone(),
-                        config_epoch: 0,
-                        leader_epoch: 0,
-                        known_replicas: Vec::new(),
-                        known_peers: Vec::new(),
-                    }],
-                    ..Snapshot::default()
-                };
                 queue.push(now + random.below(500), Event::Start { who });
-                Process::new(who, Disk::new(first, options.save_ms, forgets))
+                let text = first_file(&options, sentinel_id(who, stream(2)), master);
+                Process::new(who, Disk::new(text, options.save_ms, plant, stream(100 + who as u64)))
             })
             .collect();
         queue.push(now, Event::Replicate);
         let mut checkers = facts::all_checkers(options.sentinels);
-        checkers.retain(|checker| !options.muted.contains(&checker.name()));
+        checkers.retain(|checker| !options.muted.iter().any(|name| name == checker.name()));
         World {
             now,
             step: 0,
@@ -363,6 +347,20 @@ impl<'t> World<'t> {
     fn noise(&mut self, details: fmt::Arguments) {
         self.trace.line(self.now, Weight::Noise, "net", "packet", details);
     }
+}
+
+/// What the operator wrote before the first start, comments included.
+fn first_file(options: &Options, myid: RunId, master: Node) -> String {
+    let (quorum, down_after, timeout) = (options.quorum, options.down_after, options.failover_timeout);
+    format!(
+        "# One of {} Sentinels.\nport 26379\nsentinel myid {myid}\n\n# The group.\n\
+         sentinel monitor {GROUP} {} {} {quorum}\nsentinel down-after-milliseconds {GROUP} {down_after}\n\
+         sentinel failover-timeout {GROUP} {timeout}\nsentinel parallel-syncs {GROUP} {}\n# The end.\n",
+        options.sentinels,
+        master.ip(),
+        master.port(),
+        options.parallel_syncs
+    )
 }
 
 /// `s1>r2` in the story.
