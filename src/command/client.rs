@@ -30,8 +30,10 @@ pub enum ReplyMode {
     #[default]
     On,
     Off,
-    /// This request and the next one stay unanswered (set by the request itself).
+    /// Set by `CLIENT REPLY SKIP` itself: the next request stays unanswered.
     SkipNext,
+    /// The request under way stays unanswered.
+    Skip,
 }
 
 /// `CLIENT TRACKING`. A Sentinel has no keys, so nothing is ever invalidated; only the setting is kept,
@@ -122,6 +124,8 @@ pub struct Clients {
     last_id: u64,
     dirty: Vec<ClientId>,
     deferring: Vec<ClientId>,
+    /// Subscribers cut off because they did not read.
+    cut_off: u64,
     pub(super) index: Index,
 }
 
@@ -269,8 +273,20 @@ impl Clients {
             }
         }
         for &id in &late {
-            self.kill(id);
+            self.cut_off(id);
         }
         late.len()
+    }
+
+    /// Kills a subscriber that does not read.
+    pub(super) fn cut_off(&mut self, id: ClientId) {
+        self.cut_off += 1;
+        self.kill(id);
+    }
+
+    /// How many subscribers were cut off because they did not read.
+    #[must_use]
+    pub fn times_cut_off(&self) -> u64 {
+        self.cut_off
     }
 }

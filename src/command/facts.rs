@@ -143,14 +143,18 @@ pub struct Stats {
     pub net_out: u64,
     pub reads: u64,
     pub writes: u64,
-    /// Clients cut off because of too much input without a request, too much output not read.
+    /// Clients cut off by the shell because of too much input without a request, too much output not read.
     pub query_limit_disconnections: u64,
     pub output_limit_disconnections: u64,
     /// Turns of the loop and the time spent working in them, in µs.
     pub loop_cycles: u64,
     pub loop_usec: u64,
+    /// Of which in commands, in µs.
+    pub command_usec: u64,
     sampled: Millis,
     ops: Rate,
+    cycles: Rate,
+    usec: Rate,
     rate_in: Rate,
     rate_out: Rate,
 }
@@ -164,6 +168,8 @@ impl Stats {
         }
         self.sampled = now;
         self.ops.sample(self.commands_processed, elapsed);
+        self.cycles.sample(self.loop_cycles, elapsed);
+        self.usec.sample(self.loop_usec, elapsed);
         self.rate_in.sample(self.net_in, elapsed);
         self.rate_out.sample(self.net_out, elapsed);
     }
@@ -172,6 +178,18 @@ impl Stats {
     #[must_use]
     pub fn ops_per_sec(&self) -> u64 {
         self.ops.average()
+    }
+
+    /// Turns of the loop a second, lately.
+    #[must_use]
+    pub fn cycles_per_sec(&self) -> u64 {
+        self.cycles.average()
+    }
+
+    /// µs of work in one turn, lately.
+    #[must_use]
+    pub fn usec_per_cycle(&self) -> u64 {
+        self.usec.average().checked_div(self.cycles.average()).unwrap_or(0)
     }
 
     /// Bytes a second, lately: in, out.

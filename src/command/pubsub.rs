@@ -104,7 +104,7 @@ impl Clients {
             }
             if client.out.len() > PUBSUB_HARD_LIMIT {
                 // A subscriber that does not read must not cost us the memory (R118).
-                self.kill(*id);
+                self.cut_off(*id);
             } else {
                 self.mark_dirty(*id);
             }

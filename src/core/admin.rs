@@ -1,6 +1,5 @@
 //! What operators change: masters come and go, settings, options, the forced failover; and the snapshot.
 
-use super::effect::Level;
 use super::ids::{Addr, LinkId, MasterId};
 use super::model::{Master, Node, Owner, Role};
 use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunables, Vote};
@@ -62,7 +61,7 @@ impl Sentinel {
         if let Some(master) = self.masters.get_mut(&id) {
             master.node.link = link;
             let text = format!("{} quorum {quorum}", self.out.master(master));
-            self.out.event(Level::Warning, "+monitor", text);
+            self.out.alert(master, "+monitor", text);
         }
         self.act(now, id);
         id
@@ -94,8 +93,9 @@ impl Sentinel {
     pub fn remove(&mut self, now: Millis, name: &[u8]) -> Result<(), NoSuchMaster> {
         self.notice_gap(now);
         let id = self.master_by_name(name).ok_or(NoSuchMaster)?.id;
-        let text = self.out.master(&self.masters[&id]);
-        self.out.event(Level::Warning, "-monitor", text);
+        let master = &self.masters[&id];
+        let text = self.out.master(master);
+        self.out.alert(master, "-monitor", text);
         let peers: Vec<_> = self.masters[&id].peers.keys().copied().collect();
         for peer in peers {
             self.drop_peer(id, peer);
@@ -121,6 +121,9 @@ impl Sentinel {
         if master.failover.is_some() {
             return Err(FailoverRefused::InProgress);
         }
+        if self.tilt.is_some() {
+            return Err(FailoverRefused::Tilt);
+        }
         if self.candidates(now, master).is_empty() {
             return Err(FailoverRefused::NoGoodReplica);
         }
@@ -140,7 +143,7 @@ impl Sentinel {
             let Some(master) = self.masters.get_mut(&id) else { break };
             let said = apply(&mut master.settings, change);
             let text = format!("{} {said}", self.out.master(master));
-            self.out.event(Level::Warning, "+set", text);
+            self.out.alert(master, "+set", text);
             self.out.mark_dirty();
         }
         if redial {

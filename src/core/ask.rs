@@ -23,7 +23,7 @@ pub(super) enum Urgency {
     Routine,
     /// Everybody: votes are sought.
     Votes,
-    /// Somebody else noticed, too: whoever does not agree yet.
+    /// Somebody else noticed, too: whoever does not agree yet and is owed a question.
     Echo,
 }
 
@@ -44,7 +44,7 @@ impl Sentinel {
             let old = |at: Millis, span: u64| now.since(at) > span;
             let due = match urgency {
                 Urgency::Votes => true,
-                Urgency::Echo => !peer.agrees && peer.asked.is_none_or(|at| old(at, ECHO_GAP)),
+                Urgency::Echo => peer.echo && peer.asked.is_none_or(|at| now >= at + ECHO_GAP),
                 Urgency::Routine => {
                     peer.heard.is_none_or(|at| old(at, period))
                         && peer.asked.is_none_or(|at| !peer.asking || old(at, period))
@@ -63,8 +63,7 @@ impl Sentinel {
                 voice.as_bytes(),
             ];
             if link.command(&mut self.out, Expect::Ask { master: id, peer: peer.id, epoch, sought }, &args) {
-                peer.asked = Some(now);
-                peer.asking = true;
+                (peer.asked, peer.asking, peer.echo) = (Some(now), true, false);
             }
         }
     }
@@ -88,10 +87,29 @@ impl Sentinel {
             answer.vote_if_unsaved = master.durable_vote;
         }
         if down {
-            self.ask_peers(now, id, Urgency::Echo);
+            self.echo(now, id);
         }
         self.check_invariants();
         answer
+    }
+
+    /// The last one to notice must not cost the group an ask period: whoever does not agree yet may just have changed
+    /// its mind, so it is asked at once, or as soon as the gap allows.
+    fn echo(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let mut any = false;
+        for peer in master.peers.values_mut().filter(|peer| !peer.agrees) {
+            (peer.echo, any) = (true, true);
+        }
+        if any {
+            self.act(now, id);
+        }
+    }
+
+    /// When the next peer that is owed a question may be asked.
+    pub(super) fn echo_deadline(&self, master: &Master) -> Option<Millis> {
+        let owed = master.peers.values().filter(|peer| peer.echo && self.links[&peer.link].cmd.is_up());
+        owed.map(|peer| peer.asked.map_or(Millis(0), |at| at + ECHO_GAP)).min()
     }
 
     /// One vote per master and epoch, first come first served; never one that may not reach the disk.

@@ -1,7 +1,6 @@
 //! Down: subjectively (we alone), objectively (the quorum).
 
 use super::Sentinel;
-use super::effect::Level;
 use super::ids::MasterId;
 use super::model::{Link, Master, Role};
 use crate::base::Millis;
@@ -10,9 +9,10 @@ use crate::base::Millis;
 const ANSWER_LIFE_PERIODS: u64 = 5;
 
 impl Link {
-    /// Since when the silence counts; `None` when there is none.
+    /// Since when the silence counts; `None` when there is none. The Pub/Sub side has no say: it comes and goes
+    /// with every failover, and the node answers on the other.
     fn silent_since(&self) -> Option<Millis> {
-        self.active_ping.or(self.is_disconnected().then_some(self.last_ok))
+        self.active_ping.or((!self.cmd.is_up()).then_some(self.last_ok))
     }
 
     fn is_silent(&self, now: Millis, down_after: u64) -> bool {
@@ -51,11 +51,13 @@ impl Sentinel {
             return;
         }
         let text = self.out.master(master);
-        self.out.event(Level::Warning, if down { "+sdown" } else { "-sdown" }, text);
+        self.out.alert(master, if down { "+sdown" } else { "-sdown" }, text);
         let Some(master) = self.masters.get_mut(&id) else { return };
         if down {
             master.node.sdown = Some(now);
             master.node.last_down = Some(now);
+            // Soon one of its replicas may be chosen: by what it holds now.
+            self.refresh_replicas(now, id);
         } else {
             master.node.sdown = None;
             master.node.script_kill_sent = false;
@@ -96,7 +98,7 @@ impl Sentinel {
                 Ok(replica) => self.out.replica(master, &master.replicas[&replica]),
                 Err(peer) => self.out.peer(master, &master.peers[&peer]),
             };
-            self.out.event(Level::Warning, if down { "+sdown" } else { "-sdown" }, text);
+            self.out.alert(master, if down { "+sdown" } else { "-sdown" }, text);
         }
     }
 
@@ -120,6 +122,6 @@ impl Sentinel {
         if down {
             text.push_str(&format!(" #quorum {agreeing}/{}", master.settings.quorum));
         }
-        self.out.event(Level::Warning, if down { "+odown" } else { "-odown" }, text);
+        self.out.alert(master, if down { "+odown" } else { "-odown" }, text);
     }
 }

@@ -50,6 +50,7 @@ impl Sentinel {
         self.drive(now, id);
         if self.masters.get(&id).is_some_and(|master| master.node.sdown.is_some()) {
             self.ask_peers(now, id, Urgency::Routine);
+            self.ask_peers(now, id, Urgency::Echo);
         }
         if let Some(at) = self.deadline(now, id) {
             self.arm(id, at.max(now + 1));
@@ -59,11 +60,20 @@ impl Sentinel {
     /// The next moment at which this master needs a look even if nothing is heard and the cron sleeps.
     fn deadline(&self, now: Millis, id: MasterId) -> Option<Millis> {
         let master = self.masters.get(&id)?;
+        let own = self.own_deadline(now, master);
+        let echo = self.echo_deadline(master).filter(|_| master.node.sdown.is_some());
+        [own, echo].into_iter().flatten().min()
+    }
+
+    fn own_deadline(&self, now: Millis, master: &Master) -> Option<Millis> {
         match &master.failover {
             Some(failover) => match failover.step {
                 Step::WaitStart if failover.forced => Some(failover.changed + SLOT),
                 Step::WaitStart => Some(failover.changed + self.election_patience(master) + 1),
-                Step::SelectReplica => Some(failover.changed + SLOT),
+                Step::SelectReplica => {
+                    let slot = failover.changed + SLOT;
+                    Some(if now < slot { slot } else { failover.changed + self.tunables.ping_period })
+                }
                 _ => None,
             },
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
@@ -143,9 +153,9 @@ impl Sentinel {
         master.attempt = Some(now + desync);
         master.retry_at = None;
         master.delay_logged = false;
-        let text = self.out.master(master);
         self.out.event(Level::Warning, "+new-epoch", epoch.to_string());
-        self.out.event(Level::Warning, "+try-failover", text);
+        let text = self.out.master(master);
+        self.out.alert(master, "+try-failover", text);
         self.seek_votes(now, id, epoch);
         // What the replicas hold now decides soon; ask while the votes are on their way.
         self.refresh_replicas(now, id);
@@ -243,11 +253,11 @@ impl Sentinel {
     fn elected(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let text = self.out.master(master);
-        self.out.event(Level::Warning, "+elected-leader", text.clone());
+        self.out.alert(master, "+elected-leader", text.clone());
         if self.simulate_failure & CRASH_AFTER_ELECTION != 0 {
             self.out.push(Effect::Crash { code: CRASH_CODE });
         }
-        self.out.event(Level::Warning, "+failover-state-select-slave", text);
+        self.out.alert(master, "+failover-state-select-slave", text);
         self.enter(now, id, Step::SelectReplica);
     }
 

@@ -139,22 +139,24 @@ impl Sentinel {
         let Some(master) = self.masters.get_mut(&id) else { return };
         master.failover = None;
         let text = self.out.master(master);
-        self.out.event(Level::Warning, channel, text);
+        self.out.alert(master, channel, text);
     }
 
     fn replica_event(&mut self, level: Level, id: MasterId, replica: ReplicaId, channel: &'static str) {
         let Some(master) = self.masters.get(&id) else { return };
         let Some(replica) = master.replicas.get(&replica) else { return };
         let text = self.out.replica(master, replica);
-        self.out.event(level, channel, text);
+        match level {
+            Level::Warning => self.out.alert(master, channel, text),
+            level => self.out.event(level, channel, text),
+        }
     }
 
     /// INFO to every replica that has none under way: their offsets decide soon.
     pub(super) fn refresh_replicas(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let stale = |replica: &&Replica| {
-            replica.node.info_asked.is_none()
-                && replica.node.info.as_ref().is_none_or(|info| now.since(info.at) >= SLOT)
+            replica.node.info_asked.is_none() && replica.node.info.as_ref().is_none_or(|info| now.since(info.at) > SLOT)
         };
         let stale: Vec<ReplicaId> = master.replicas.values().filter(stale).map(|replica| replica.id).collect();
         for replica in stale {
@@ -166,12 +168,14 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return false };
         let Some(failover) = &master.failover else { return false };
         let waited = now.since(failover.changed);
-        let candidates = self.candidates(now, master);
-        if waited < SLOT && candidates.iter().any(|replica| is_stale(&master.replicas[replica], failover.started)) {
+        let chosen = self.candidates(now, master).first().copied();
+        // One slot for offsets of today; where news are all that is missing to have a candidate, one ping period.
+        let patience = if chosen.is_some() { SLOT } else { self.tunables.ping_period };
+        let stale = |replica: &Replica| self.is_fit(now, master, replica) && is_stale(replica, failover.started);
+        if waited < patience && master.replicas.values().any(stale) {
             self.refresh_replicas(now, id);
             return false;
         }
-        let chosen = candidates.first().copied();
         self.log_refusals(now, id);
         let Some(promoted) = chosen else {
             self.abort(id, "-failover-abort-no-good-slave");
@@ -224,12 +228,13 @@ impl Sentinel {
         master.config_epoch = failover.epoch;
         self.out.mark_dirty();
         let (from, to) = (master.node.addr.clone(), master.replicas[&promoted].node.addr.clone());
-        let text = self.out.master(master);
         self.replica_event(Level::Warning, id, promoted, "+promoted-slave");
         if self.simulate_failure & CRASH_AFTER_PROMOTION != 0 {
             self.out.push(Effect::Crash { code: CRASH_CODE });
         }
-        self.out.event(Level::Warning, "+failover-state-reconf-slaves", text);
+        let master = &self.masters[&id];
+        let text = self.out.master(master);
+        self.out.alert(master, "+failover-state-reconf-slaves", text);
         self.enter(now, id, Step::ReconfReplicas { promoted });
         self.announce_switch(id, &from, &to);
         self.run_reconfig_script(now, id, "leader", &from, &to);
@@ -279,11 +284,12 @@ impl Sentinel {
         if (unfinished && !timed_out) || target_down {
             return false;
         }
-        let text = self.out.master(&self.masters[&id]);
+        let master = &self.masters[&id];
+        let text = self.out.master(master);
         if unfinished {
-            self.out.event(Level::Warning, "+failover-end-for-timeout", text.clone());
+            self.out.alert(master, "+failover-end-for-timeout", text.clone());
         }
-        self.out.event(Level::Warning, "+failover-end", text);
+        self.out.alert(master, "+failover-end", text);
         if unfinished {
             self.last_word(now, id, promoted, &target_addr);
         }

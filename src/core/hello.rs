@@ -159,6 +159,7 @@ impl Sentinel {
                 heard: None,
                 asked: None,
                 asking: false,
+                echo: false,
                 vote: None,
                 abstained: None,
                 answered: None,
@@ -246,7 +247,7 @@ impl Sentinel {
         }
         if let Some(peer) = master.peers.get(&peer) {
             let text = self.out.peer(master, peer);
-            self.out.event(Level::Warning, "+config-update-from", text);
+            self.out.alert(master, "+config-update-from", text);
         }
         self.announce_switch(id, &from, &hello.master_addr);
         self.run_reconfig_script(now, id, "observer", &from, &hello.master_addr);

@@ -273,6 +273,8 @@ impl Sentinel {
                 link.cmd = Conn::Up { conn, since: now };
                 link.local_ip = Some(local);
                 self.greet(now, id);
+                // A failover may have waited for just this connection.
+                self.touch_owner(now, id);
             }
         }
     }

@@ -343,7 +343,8 @@ impl Sentinel {
 
 /// More than half of all Sentinels known for this master, we included, down ones too.
 fn majority(master: &Master) -> usize {
-    (master.peers.len() + 1) / 2 + 1
+    let voters = master.peers.len() + 1;
+    voters / 2 + 1
 }
 
 fn current_addr(master: &Master) -> &Addr {

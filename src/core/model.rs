@@ -130,6 +130,8 @@ pub struct Peer {
     /// When it was last asked, and whether that answer is still owed.
     pub asked: Option<Millis>,
     pub asking: bool,
+    /// It asked us about a master that we hold down, too, just after we had asked it: ask it again soon.
+    pub echo: bool,
     /// Its vote, as it told us: for whom, in which epoch.
     pub vote: Option<(RunId, u64)>,
     /// The newest epoch in which it answered a request for its vote without giving it to anybody.

@@ -107,6 +107,8 @@ pub enum FailoverRefused {
     NoSuchMaster,
     InProgress,
     NoGoodReplica,
+    /// In TILT nothing is started: what we know of the nodes may be stale.
+    Tilt,
 }
 
 /// `SENTINEL CKQUORUM`.

@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     queue: VecDeque<Effect>,
+    /// Notification scripts to be queued, as argument lists.
+    pub notifications: Vec<Vec<String>>,
     /// Something durable changed since the last `Save` left.
     dirty: bool,
     /// Whether addresses are announced by name.
@@ -44,7 +46,16 @@ impl Outbox {
         self.push(Effect::Log { level, text });
     }
 
-    /// An event about nothing in particular.
+    /// A warning about a master or something under it: an event that also runs the master's notification script.
+    pub fn alert(&mut self, master: &Master, channel: &'static str, payload: String) {
+        let script = &master.settings.notification_script;
+        if !script.is_empty() {
+            self.notifications.push(vec![script.clone(), channel.to_owned(), payload.clone()]);
+        }
+        self.event(Level::Warning, channel, payload);
+    }
+
+    /// An event that is about no master.
     pub fn event(&mut self, level: Level, channel: &'static str, payload: String) {
         self.push(Effect::Event { level, channel, payload });
     }

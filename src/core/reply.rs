@@ -179,7 +179,7 @@ impl Sentinel {
         let (down, leader) = (*down == 1, RunId::parse(leader));
         let Ok(vote_epoch) = u64::try_from(*vote_epoch) else { return };
         peer.heard = Some(now);
-        peer.agrees = down;
+        (peer.agrees, peer.echo) = (down, peer.echo && !down);
         if let Some(leader) = leader {
             peer.vote = Some((leader, vote_epoch));
         }

@@ -96,6 +96,9 @@ impl Sentinel {
 
     /// From the cron: starts what is due, kills what runs too long.
     pub(super) fn run_scripts(&mut self, now: Millis) {
+        for argv in std::mem::take(&mut self.out.notifications) {
+            self.queue_script(now, argv);
+        }
         let (mut running, _) = self.scripts.counts();
         for script in &mut self.scripts.queue {
             match &mut script.state {

@@ -19,11 +19,26 @@ impl Sentinel {
         fit.iter().map(|replica| replica.id).collect()
     }
 
+    /// Nothing but the age of its INFO can speak against it.
+    pub(super) fn is_fit(&self, now: Millis, master: &Master, replica: &Replica) -> bool {
+        self.weakness(now, master, replica).is_none()
+    }
+
     /// Why this replica cannot be promoted now; `None` when it can.
     fn objection(&self, now: Millis, master: &Master, replica: &Replica) -> Option<String> {
+        self.weakness(now, master, replica).or_else(|| {
+            let Some(info) = &replica.node.info else { return Some("it never answered INFO".into()) };
+            let (age, limit) = (now.since(info.at), self.info_limit(master));
+            (age > limit).then(|| format!("its INFO is {age} ms old"))
+        })
+    }
+
+    fn info_limit(&self, master: &Master) -> u64 {
+        if master.node.sdown.is_some() { 5 * self.tunables.ping_period } else { 3 * self.tunables.info_period }
+    }
+
+    fn weakness(&self, now: Millis, master: &Master, replica: &Replica) -> Option<String> {
         let link = &self.links[&replica.node.link];
-        let quick = 5 * self.tunables.ping_period;
-        let info_limit = if master.node.sdown.is_some() { quick } else { 3 * self.tunables.info_period };
         if replica.node.sdown.is_some() {
             return Some("it is down".into());
         }
@@ -32,22 +47,17 @@ impl Sentinel {
             return Some("not connected".into());
         }
         let silent = now.since(link.last_ok);
-        if silent > quick {
+        if silent > 5 * self.tunables.ping_period {
             return Some(format!("last good PING {silent} ms ago"));
         }
         if replica.priority == 0 {
             return Some("its priority is 0".into());
         }
-        let Some(info) = &replica.node.info else { return Some("it never answered INFO".into()) };
-        let age = now.since(info.at);
-        if age > info_limit {
-            return Some(format!("its INFO is {age} ms old"));
-        }
         let since_down = master.node.sdown.map_or(0, |since| now.since(since));
-        let link_limit = since_down + master.settings.down_after.saturating_mul(10);
-        if replica.link_down_ms > link_limit {
+        let limit = since_down + master.settings.down_after.saturating_mul(10);
+        if replica.link_down_ms > limit {
             return Some(format!(
-                "its link to the master was down for {} ms, more than the {link_limit} that are allowed",
+                "its link to the master was down for {} ms, more than the {limit} that are allowed",
                 replica.link_down_ms
             ));
         }

@@ -1,7 +1,6 @@
 //! A master's address changes, or is started afresh.
 
 use super::Sentinel;
-use super::effect::Level;
 use super::ids::{Addr, LinkId, MasterId, ReplicaId};
 use super::model::{Node, Owner, Replica, Role};
 use crate::base::Millis;
@@ -11,7 +10,7 @@ impl Sentinel {
     pub(super) fn announce_switch(&mut self, id: MasterId, from: &Addr, to: &Addr) {
         let Some(master) = self.masters.get(&id) else { return };
         let text = format!("{} {} {} {} {}", master.name, self.out.host(from), from.port, self.out.host(to), to.port);
-        self.out.event(Level::Warning, "+switch-master", text);
+        self.out.alert(master, "+switch-master", text);
     }
 
     /// The master lives at `to` from now on. Its replicas are rebuilt: those known so far without the new master,
@@ -55,7 +54,7 @@ impl Sentinel {
         master.retry_at = None;
         master.delay_logged = false;
         for peer in master.peers.values_mut() {
-            (peer.agrees, peer.heard, peer.asked) = (false, None, None);
+            (peer.agrees, peer.heard, peer.asked, peer.echo) = (false, None, None, false);
         }
         self.send_info_to_master(now, id);
         for (addr, link) in kept {
@@ -122,7 +121,7 @@ impl Sentinel {
             replica.hidden = true;
         }
         let text = self.out.master(master);
-        self.out.event(Level::Warning, "+reset-master", text);
+        self.out.alert(master, "+reset-master", text);
         self.send_info_to_master(now, id);
         self.out.mark_dirty();
         self.act(now, id);

@@ -1,0 +1,170 @@
+//! `COMMAND …`, `… HELP` and what there is of `ACL …`: all of it read off the table.
+
+use super::call::Call;
+use super::commands::COMMANDS;
+use super::table::{self, CATEGORIES, Command, Found};
+use crate::base::glob;
+use crate::resp::Writer;
+
+/// All rows, each container before its subcommands.
+fn all() -> impl Iterator<Item = &'static Command> {
+    COMMANDS.rows.iter().flat_map(|row| std::iter::once(row).chain(row.subcommands()))
+}
+
+/// `COMMAND` and `COMMAND INFO`.
+pub(super) fn info(call: &mut Call<'_, '_>) {
+    let argv = call.argv;
+    let mut reply = call.reply();
+    if argv.len() <= 2 {
+        reply.array(COMMANDS.rows.len());
+        COMMANDS.rows.iter().for_each(|row| describe(&mut reply, row));
+        return;
+    }
+    reply.array(argv.len() - 2);
+    for name in argv.iter().skip(2) {
+        match table::find_full(&COMMANDS, name) {
+            Some(row) => describe(&mut reply, row),
+            None => reply.nil(),
+        }
+    }
+}
+
+/// The ten fields of `COMMAND INFO`.
+fn describe(reply: &mut Writer<'_>, row: &Command) {
+    reply.array(10);
+    reply.bulk(row.full);
+    reply.integer(i64::from(row.arity));
+    reply.set(row.flag_words().count());
+    row.flag_words().for_each(|word| reply.simple(word));
+    // First key, last key, step: nothing here has keys.
+    (0..3).for_each(|_| reply.integer(0));
+    reply.set(row.categories().count());
+    row.categories().for_each(|word| reply.simple(&format!("@{word}")));
+    reply.set(row.tips.len());
+    row.tips.iter().for_each(|tip| reply.bulk(tip));
+    reply.set(0);
+    if row.subcommands().is_empty() {
+        reply.set(0);
+    } else {
+        reply.array(row.subcommands().len());
+        row.subcommands().iter().for_each(|sub| describe(reply, sub));
+    }
+}
+
+pub(super) fn count(call: &mut Call<'_, '_>) {
+    let count = COMMANDS.rows.len();
+    call.reply().integer(i64::try_from(count).unwrap_or(i64::MAX));
+}
+
+pub(super) fn list(call: &mut Call<'_, '_>) {
+    let argv = call.argv;
+    let names: Vec<&str> = match (argv.len(), argv.get(2), argv.get(3), argv.get(4)) {
+        (2, ..) => all().map(|row| row.full).collect(),
+        (5, Some(filter), Some(by), Some(value)) if filter.eq_ignore_ascii_case(b"FILTERBY") => {
+            let wanted = |row: &&Command| match () {
+                () if by.eq_ignore_ascii_case(b"ACLCAT") => {
+                    row.categories().any(|word| word.as_bytes().eq_ignore_ascii_case(value))
+                }
+                () if by.eq_ignore_ascii_case(b"PATTERN") => glob::matches(value, row.full.as_bytes(), true),
+                () => false,
+            };
+            // There are no modules, so that filter finds nothing.
+            let known: [&[u8]; 3] = [b"ACLCAT", b"PATTERN", b"MODULE"];
+            if !known.iter().any(|word| by.eq_ignore_ascii_case(word)) {
+                return call.syntax_error();
+            }
+            all().filter(wanted).map(|row| row.full).collect()
+        }
+        _ => return call.syntax_error(),
+    };
+    let mut reply = call.reply();
+    reply.array(names.len());
+    names.iter().for_each(|name| reply.bulk(name));
+}
+
+pub(super) fn docs(call: &mut Call<'_, '_>) {
+    let argv = call.argv;
+    let rows: Vec<&Command> = if argv.len() == 2 {
+        COMMANDS.rows.iter().collect()
+    } else {
+        argv.iter().skip(2).filter_map(|name| table::find_full(&COMMANDS, name)).collect()
+    };
+    let mut reply = call.reply();
+    reply.map(rows.len());
+    rows.into_iter().for_each(|row| document(&mut reply, row));
+}
+
+fn document(reply: &mut Writer<'_>, row: &Command) {
+    let fields = [("summary", row.summary), ("since", row.since), ("group", row.group), ("complexity", row.complexity)];
+    let subs = row.subcommands();
+    let shown = || fields.iter().filter(|(_, text)| !text.is_empty());
+    reply.bulk(row.full);
+    reply.map(shown().count() + usize::from(!subs.is_empty()));
+    for (key, text) in shown() {
+        reply.bulk(key);
+        reply.bulk(text);
+    }
+    if !subs.is_empty() {
+        reply.bulk("subcommands");
+        reply.map(subs.len());
+        subs.iter().for_each(|sub| document(reply, sub));
+    }
+}
+
+/// `COMMAND GETKEYS` and `COMMAND GETKEYSANDFLAGS`: no command of a Sentinel takes keys.
+pub(super) fn getkeys(call: &mut Call<'_, '_>) {
+    match table::find(&COMMANDS, call.argv, 2) {
+        Found::Command(_) => call.error("ERR The command has no key arguments"),
+        Found::Nothing | Found::NoSub(_) => call.error("ERR Invalid command specified"),
+    }
+}
+
+/// `<container> HELP`: one line for each subcommand and what it does.
+pub(super) fn help(call: &mut Call<'_, '_>) {
+    let Some(container) = COMMANDS.find(&call.argv[0]) else { return call.syntax_error() };
+    let name = container.name.to_ascii_uppercase();
+    let mut lines = vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
+    if container.name == "command" {
+        lines.push("(no subcommand)".to_owned());
+        lines.push(format!("    {}", container.summary));
+    }
+    // HELP itself comes last.
+    let (help, others): (Vec<&Command>, Vec<&Command>) =
+        container.subcommands().iter().partition(|sub| sub.name == "help");
+    for sub in others.into_iter().chain(help) {
+        let title = sub.name.to_ascii_uppercase();
+        lines.push(if sub.usage.is_empty() { title } else { format!("{title} {}", sub.usage) });
+        lines.push(format!("    {}", sub.summary));
+    }
+    let mut reply = call.reply();
+    reply.array(lines.len());
+    lines.iter().for_each(|line| reply.simple(line));
+}
+
+pub(super) fn acl_whoami(call: &mut Call<'_, '_>) {
+    let user = call.me().user.clone();
+    call.reply().bulk(user);
+}
+
+pub(super) fn acl_cat(call: &mut Call<'_, '_>) {
+    let argv = call.argv;
+    let Some(wanted) = argv.get(2) else {
+        let mut reply = call.reply();
+        reply.array(CATEGORIES.len());
+        CATEGORIES.iter().for_each(|word| reply.bulk(word));
+        return;
+    };
+    if argv.len() > 3 {
+        return super::call::wrong_arity(call.out, call.command.full);
+    }
+    if !CATEGORIES.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(wanted)) {
+        return call.refuse(&[b"ERR Unknown category '", wanted, b"'"]);
+    }
+    let names: Vec<&str> = all()
+        .filter(|row| row.categories().any(|word| word.as_bytes().eq_ignore_ascii_case(wanted)))
+        .map(|row| row.full)
+        .collect();
+    let mut reply = call.reply();
+    reply.array(names.len());
+    names.iter().for_each(|name| reply.bulk(name));
+}

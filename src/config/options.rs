@@ -1,0 +1,231 @@
+//! What the shell needs to know from the file: everything that is not the Sentinel's own state.
+
+use super::directives::{self, Directive, Kind};
+use super::error::Fault;
+use std::collections::BTreeSet;
+
+/// The settings of the process, with redis-sentinel's defaults. Plain data; nobody here acts on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// 0: no TCP listener.
+    pub port: u16,
+    /// As written; a leading `-` means that an address which is not there is no error. Empty: listen nowhere.
+    pub bind: Vec<String>,
+    /// Where links to other nodes come from. Empty is unset.
+    pub bind_source_addr: String,
+    /// Empty is unset.
+    pub unixsocket: String,
+    /// 0: as the umask has it.
+    pub unixsocketperm: u32,
+    pub protected_mode: bool,
+    pub tcp_backlog: u32,
+    /// Seconds; 0 is off.
+    pub tcp_keepalive: u32,
+    /// Seconds after which an idle client is dropped; 0 is never.
+    pub timeout: u32,
+    pub maxclients: u32,
+    /// Empty is unset. May hold any byte.
+    pub requirepass: Vec<u8>,
+    /// Empty: stay where we were started.
+    pub dir: String,
+    /// Empty: standard output.
+    pub logfile: String,
+    pub loglevel: LogLevel,
+    pub syslog_enabled: bool,
+    pub syslog_ident: String,
+    /// Lower case: `user`, `local0` … `local7`.
+    pub syslog_facility: String,
+    pub daemonize: bool,
+    /// Empty is unset; the shell picks its default when it goes to the background.
+    pub pidfile: String,
+    pub supervised: Supervised,
+    /// The `sentinel` lines that came out of included files, as written there. [`super::rewrite`] does not repeat
+    /// in the main file what they say already.
+    pub included: Vec<Vec<u8>>,
+    /// Directives changed while running; the only ones that [`super::rewrite`] writes. Empty after a start, so that
+    /// neither the command line nor an included file leaks into the file.
+    pub changed: BTreeSet<&'static str>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            port: 26379,
+            bind: vec!["*".into(), "-::*".into()],
+            bind_source_addr: String::new(),
+            unixsocket: String::new(),
+            unixsocketperm: 0,
+            protected_mode: false,
+            tcp_backlog: 511,
+            tcp_keepalive: 300,
+            timeout: 0,
+            maxclients: 10_000,
+            requirepass: Vec::new(),
+            dir: String::new(),
+            logfile: String::new(),
+            loglevel: LogLevel::Notice,
+            syslog_enabled: false,
+            syslog_ident: "redis".into(),
+            syslog_facility: "local0".into(),
+            daemonize: false,
+            pidfile: String::new(),
+            supervised: Supervised::No,
+            included: Vec::new(),
+            changed: BTreeSet::new(),
+        }
+    }
+}
+
+impl ServerOptions {
+    /// The only setting that clients can change (`SENTINEL CONFIG SET loglevel`); the next rewrite holds it.
+    pub fn change_loglevel(&mut self, level: LogLevel) {
+        self.loglevel = level;
+        self.changed.insert("loglevel");
+    }
+
+    /// The line that says what a changed directive holds now; `None` for those that do not change at run time.
+    pub(super) fn line_of(&self, directive: &str) -> Option<String> {
+        (directive == "loglevel").then(|| format!("loglevel {}", self.loglevel.as_str()))
+    }
+
+    /// Takes one line that is no `sentinel` line. Checks its shape and, where it means something here, its value.
+    pub(super) fn apply(&mut self, words: &[Vec<u8>]) -> Result<&'static Directive, Fault> {
+        let row = directives::find(false, &words[0]).ok_or_else(|| Fault::new(BAD_DIRECTIVE))?;
+        let values = &words[1..];
+        if !row.takes(values.len()) {
+            // The directives that Redis reads by hand share one text; all the others have another.
+            let by_hand = ["include", "rename-command", "user", "loadmodule"].contains(&row.name);
+            let message = if by_hand { BAD_DIRECTIVE } else { "wrong number of arguments" };
+            return Err(Fault::with_hint(message, format!("expected: {} {}", row.name, row.usage)));
+        }
+        if row.meaning == directives::Meaning::Used {
+            self.set(row, values)?;
+        }
+        Ok(row)
+    }
+
+    fn set(&mut self, row: &Directive, values: &[Vec<u8>]) -> Result<(), Fault> {
+        if row.name == "bind" {
+            let words = values.iter().map(|word| text(word)).collect::<Result<Vec<_>, _>>()?;
+            self.bind = words.into_iter().filter(|word| !word.is_empty()).collect();
+            return Ok(());
+        }
+        let value = &values[0];
+        let small = |number: i64| u32::try_from(number).expect("the table's bounds fit");
+        match row.name {
+            "port" => self.port = u16::try_from(integer(row, value)?).expect("the table's bounds fit"),
+            "bind-source-addr" => self.bind_source_addr = text(value)?,
+            "unixsocket" => self.unixsocket = text(value)?,
+            "unixsocketperm" => self.unixsocketperm = octal(value)?,
+            "protected-mode" => self.protected_mode = yes_or_no(value)?,
+            "tcp-backlog" => self.tcp_backlog = small(integer(row, value)?),
+            "tcp-keepalive" => self.tcp_keepalive = small(integer(row, value)?),
+            "timeout" => self.timeout = small(integer(row, value)?),
+            "maxclients" => self.maxclients = small(integer(row, value)?),
+            "requirepass" => self.requirepass.clone_from(value),
+            "dir" => self.dir = text(value)?,
+            "logfile" => self.logfile = text(value)?,
+            "loglevel" => self.loglevel = LogLevel::parse(one_of(row, value)?).expect("the table names all levels"),
+            "syslog-enabled" => self.syslog_enabled = yes_or_no(value)?,
+            "syslog-ident" => self.syslog_ident = text(value)?,
+            "syslog-facility" => self.syslog_facility = one_of(row, value)?.into(),
+            "daemonize" => self.daemonize = yes_or_no(value)?,
+            "pidfile" => self.pidfile = text(value)?,
+            "supervised" => self.supervised = Supervised::parse(one_of(row, value)?),
+            // `include` is followed by the reader.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Debug,
+    Verbose,
+    Notice,
+    Warning,
+    Nothing,
+}
+
+impl LogLevel {
+    /// In any letter case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<LogLevel> {
+        use LogLevel::{Debug, Nothing, Notice, Verbose, Warning};
+        [Debug, Verbose, Notice, Warning, Nothing].into_iter().find(|level| level.as_str().eq_ignore_ascii_case(text))
+    }
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Debug => "debug",
+            LogLevel::Verbose => "verbose",
+            LogLevel::Notice => "notice",
+            LogLevel::Warning => "warning",
+            LogLevel::Nothing => "nothing",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supervised {
+    No,
+    Systemd,
+    Upstart,
+    /// Whichever of the two the environment shows.
+    Auto,
+}
+
+impl Supervised {
+    fn parse(word: &str) -> Supervised {
+        match word {
+            "systemd" => Supervised::Systemd,
+            "upstart" => Supervised::Upstart,
+            "auto" => Supervised::Auto,
+            _ => Supervised::No,
+        }
+    }
+}
+
+fn text(value: &[u8]) -> Result<String, Fault> {
+    if value.contains(&0) {
+        return Err(Fault::new("argument must not contain a zero byte"));
+    }
+    String::from_utf8(value.to_vec()).map_err(|_| Fault::new("argument must be valid UTF-8"))
+}
+
+fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
+    match value.to_ascii_lowercase().as_slice() {
+        b"yes" => Ok(true),
+        b"no" => Ok(false),
+        _ => Err(Fault::new("argument must be 'yes' or 'no'")),
+    }
+}
+
+fn integer(row: &Directive, value: &[u8]) -> Result<i64, Fault> {
+    let Kind::Integer(min, max) = row.kind else { unreachable!("{} is no integer", row.name) };
+    let number = std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
+    let number = number.ok_or_else(|| Fault::new("argument couldn't be parsed into an integer"))?;
+    if (min..=max).contains(&number) {
+        Ok(number)
+    } else {
+        Err(Fault::new(format!("argument must be between {min} and {max} inclusive")))
+    }
+}
+
+fn octal(value: &[u8]) -> Result<u32, Fault> {
+    let number = std::str::from_utf8(value).ok().and_then(|text| u32::from_str_radix(text, 8).ok());
+    let number = number.ok_or_else(|| Fault::new("argument couldn't be parsed as an octal number"))?;
+    if number <= 0o777 { Ok(number) } else { Err(Fault::new("argument must be between 0 and 777 inclusive")) }
+}
+
+fn one_of(row: &Directive, value: &[u8]) -> Result<&'static str, Fault> {
+    let Kind::OneOf(choices) = row.kind else { unreachable!("{} is no choice", row.name) };
+    let found = choices.iter().find(|choice| choice.as_bytes().eq_ignore_ascii_case(value));
+    found
+        .copied()
+        .ok_or_else(|| Fault::new(format!("argument(s) must be one of the following: {}", choices.join(", "))))
+}

@@ -1,0 +1,334 @@
+//! Data-driven stories of one core: input lines, then after `----` everything they caused.
+//!
+//! Each file under `tests/transcripts/` is one story. `REWRITE=1 cargo test --test transcripts` writes what the core
+//! does now into the files; read the difference, and commit it only when you understand it.
+//!
+//! Input lines:
+//!
+//! ```text
+//! sentinel [seed=N]                     a fresh Sentinel (id 1111…, port 26379)
+//! monitor NAME HOST:PORT QUORUM         SENTINEL MONITOR
+//! set NAME down-after|failover-timeout|quorum|parallel-syncs N
+//! peer N NAME                           a hello of peer N (id NNNN…, port 26379+N) about the master's present address
+//! hello PAYLOAD                         a hello as it stands; $N is the id of peer N
+//! up PORT                               the connections under way to this port are established
+//! down PORT refused|reset               its connections end
+//! info PORT key:value …                 what INFO there says from now on
+//! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
+//! answer PORT [quiet]                   every request outstanding there is answered
+//! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
+//! failover NAME, reset GLOB, remove NAME
+//! wait MS [answering PORT,PORT…]        time passes; the named ports answer at once meanwhile
+//! save-fails yes|no
+//! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use watchfire::base::Millis;
+use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, Sentinel, Snapshot};
+use watchfire::resp::{Argv, Reply, RequestDecoder};
+
+fn run_id(n: u32) -> RunId {
+    RunId::parse(format!("{n:x}").repeat(40)[..40].as_bytes()).expect("hex digits")
+}
+
+#[derive(Default)]
+struct Wire {
+    port: u16,
+    requests: Vec<Vec<String>>,
+}
+
+struct Story {
+    core: Sentinel,
+    now: Millis,
+    conns: BTreeMap<ConnId, (ConnKind, Wire)>,
+    infos: BTreeMap<u16, String>,
+    votes: BTreeMap<u16, Reply>,
+    save_fails: bool,
+    quiet: bool,
+    out: String,
+}
+
+impl Story {
+    fn new(seed: u64) -> Story {
+        let identity = Identity { myid: run_id(1), port: 26379, own_password: Vec::new() };
+        Story {
+            core: Sentinel::new(identity, &Snapshot::default(), seed, Millis(0)),
+            now: Millis(0),
+            conns: BTreeMap::new(),
+            infos: BTreeMap::new(),
+            votes: BTreeMap::new(),
+            save_fails: false,
+            quiet: false,
+            out: String::new(),
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        let text = (1..=9).fold(text.to_owned(), |text, n| text.replace(run_id(n).as_str(), &format!("${n}")));
+        writeln!(self.out, "{:>6} {text}", self.now.0).expect("a string takes everything");
+    }
+
+    /// Executes effects as the shell does.
+    fn drain(&mut self) {
+        while let Some(effect) = self.core.poll_effect() {
+            match effect {
+                Effect::Save => {
+                    let ok = !self.save_fails;
+                    self.say(if ok { "save" } else { "save fails" });
+                    self.core.saved(self.now, ok);
+                }
+                Effect::Connect { conn, to, kind } => {
+                    let side = if kind == ConnKind::Command { "cmd" } else { "pubsub" };
+                    self.say(&format!("connect {to} {side}"));
+                    self.conns.insert(conn, (kind, Wire { port: to.port(), requests: Vec::new() }));
+                }
+                Effect::Send { conn, bytes } => {
+                    let mut decoder = RequestDecoder::new();
+                    decoder.extend(&bytes);
+                    let mut argv = Argv::new();
+                    while decoder.next(&mut argv).expect("the core speaks RESP") {
+                        let words: Vec<String> =
+                            argv.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+                        let (kind, wire) = self.conns.get_mut(&conn).expect("sent on a living connection");
+                        let port = wire.port;
+                        if *kind == ConnKind::Command {
+                            wire.requests.push(words.clone());
+                        }
+                        let routine = matches!(words[0].as_str(), "PING" | "INFO" | "PUBLISH" | "CLIENT" | "SUBSCRIBE");
+                        if !self.quiet || !routine {
+                            self.say(&format!("send {port} {}", words.join(" ")));
+                        }
+                    }
+                }
+                Effect::Close { conn } => {
+                    let (_, wire) = self.conns.remove(&conn).expect("closed once");
+                    self.say(&format!("close {}", wire.port));
+                }
+                Effect::Event { channel, payload, .. } => self.say(&format!("event {channel} {payload}")),
+                Effect::Log { text, .. } => self.say(&format!("log {text}")),
+                other => self.say(&format!("{other:?}")),
+            }
+        }
+    }
+
+    fn conns_of(&self, port: u16) -> Vec<(ConnId, ConnKind)> {
+        let of = self.conns.iter().filter(|(_, (_, wire))| wire.port == port);
+        of.map(|(&conn, (kind, _))| (conn, *kind)).collect()
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.core.handle(self.now, input);
+        self.drain();
+    }
+
+    fn answer(&mut self, port: u16) {
+        loop {
+            let found = self.conns.iter_mut().find(|(_, (_, wire))| wire.port == port && !wire.requests.is_empty());
+            let Some((&conn, (kind, wire))) = found else { return };
+            let (kind, request) = (*kind, wire.requests.remove(0));
+            let reply = match request[0].as_str() {
+                "PING" => Reply::Simple(b"PONG".to_vec()),
+                "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
+                "PUBLISH" => Reply::Integer(1),
+                "SENTINEL" => self.votes.get(&port).cloned().unwrap_or_else(|| vote_reply(false, None, 0)),
+                "EXEC" => Reply::Array(vec![]),
+                _ => Reply::Simple(b"OK".to_vec()),
+            };
+            self.handle(Input::Reply { conn, kind, reply });
+        }
+    }
+
+    fn wait(&mut self, span: u64, answering: &[u16]) {
+        let end = self.now + span;
+        loop {
+            for &port in answering {
+                self.answer(port);
+            }
+            let next = self.core.next_wakeup();
+            if next > end {
+                break;
+            }
+            self.now = self.now.max(next);
+            self.core.tick(self.now);
+            self.drain();
+        }
+        self.now = end;
+    }
+
+    fn line(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let port = |text: &str| text.parse::<u16>().unwrap_or_else(|_| panic!("a port: {text}"));
+        let addr = |text: &str| {
+            let (host, port) = text.rsplit_once(':').expect("HOST:PORT");
+            (host.to_owned(), port.parse::<u16>().expect("a port"))
+        };
+        match words.as_slice() {
+            ["sentinel"] => *self = Story { out: std::mem::take(&mut self.out), ..Story::new(1) },
+            ["sentinel", seed] => {
+                let seed = seed.strip_prefix("seed=").and_then(|seed| seed.parse().ok()).expect("seed=N");
+                *self = Story { out: std::mem::take(&mut self.out), ..Story::new(seed) };
+            }
+            ["monitor", name, at, quorum] => {
+                let (host, port) = addr(at);
+                let quorum = quorum.parse().expect("a quorum");
+                let outcome = self.core.monitor(self.now, name, &host, port, quorum);
+                self.drain();
+                if let Err(error) = outcome {
+                    self.say(&format!("refused: {error}"));
+                }
+            }
+            ["set", name, what, value] => {
+                let n = value.parse().expect("a number");
+                let change = match *what {
+                    "down-after" => Change::DownAfter(n),
+                    "failover-timeout" => Change::FailoverTimeout(n),
+                    "quorum" => Change::Quorum(u32::try_from(n).expect("small")),
+                    "parallel-syncs" => Change::ParallelSyncs(u32::try_from(n).expect("small")),
+                    other => panic!("no such setting: {other}"),
+                };
+                self.core.set(self.now, name.as_bytes(), vec![change]).expect("a master of that name");
+                self.drain();
+            }
+            ["peer", n, name] => {
+                let n: u32 = n.parse().expect("a peer's number");
+                let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
+                let at = self.core.current_addr(master);
+                let payload = format!(
+                    "127.0.0.1,{},{},{},{name},{},{},{}",
+                    26379 + n,
+                    run_id(n),
+                    self.core.current_epoch(),
+                    at.host,
+                    at.port,
+                    master.config_epoch
+                );
+                self.core.hello(self.now, payload.as_bytes());
+                self.drain();
+            }
+            ["hello", payload] => {
+                let payload =
+                    (1..=9).fold((*payload).to_owned(), |text, n| text.replace(&format!("${n}"), run_id(n).as_str()));
+                self.core.hello(self.now, payload.as_bytes());
+                self.drain();
+            }
+            ["up", at] => {
+                for (conn, _) in self.conns_of(port(at)) {
+                    self.handle(Input::Connected { conn, local: "127.0.0.1".parse().expect("an address") });
+                }
+            }
+            ["down", at, why] => {
+                for (conn, _) in self.conns_of(port(at)) {
+                    self.conns.remove(&conn);
+                    let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
+                    self.handle(Input::Closed { conn, why });
+                }
+            }
+            ["info", at, lines @ ..] => {
+                self.infos.insert(port(at), lines.join("\r\n") + "\r\n");
+            }
+            ["vote", at, facts @ ..] => {
+                let fact = |key: &str| facts.iter().find_map(|fact| fact.strip_prefix(key)?.strip_prefix('='));
+                let leader = fact("for").map(|n| run_id(n.parse().expect("a peer's number")));
+                let epoch = fact("epoch").map_or(0, |epoch| epoch.parse().expect("an epoch"));
+                self.votes.insert(port(at), vote_reply(fact("down") == Some("1"), leader, epoch));
+            }
+            ["answer", at] => self.answer(port(at)),
+            ["question", at, epoch, who] => {
+                let (host, port) = addr(at);
+                let who = who.parse().ok().map(run_id);
+                let answer = self.core.question(self.now, &host, port, epoch.parse().expect("an epoch"), who);
+                self.drain();
+                let vote = if self.core.save_failing() { answer.vote_if_unsaved } else { answer.vote };
+                let leader = vote.leader.map_or("*".to_owned(), |leader| leader.to_string());
+                self.say(&format!("answer {} {leader} {}", u8::from(answer.down), vote.epoch));
+            }
+            ["failover", name] => {
+                let outcome = self.core.force_failover(self.now, name.as_bytes());
+                self.drain();
+                self.say(&format!("{outcome:?}"));
+            }
+            ["reset", pattern] => {
+                let count = self.core.reset(self.now, pattern.as_bytes());
+                self.drain();
+                self.say(&format!("{count} matched"));
+            }
+            ["remove", name] => {
+                let outcome = self.core.remove(self.now, name.as_bytes());
+                self.drain();
+                self.say(&format!("{outcome:?}"));
+            }
+            ["wait", span] => self.wait(span.parse().expect("ms"), &[]),
+            ["wait", span, "answering", ports] => {
+                let ports: Vec<u16> = ports.split(',').map(port).collect();
+                self.wait(span.parse().expect("ms"), &ports);
+            }
+            ["save-fails", word] => self.save_fails = *word == "yes",
+            ["quiet"] => self.quiet = true,
+            other => panic!("not understood: {other:?}"),
+        }
+    }
+}
+
+fn vote_reply(down: bool, leader: Option<RunId>, epoch: i64) -> Reply {
+    let leader = leader.map_or(b"*".to_vec(), |leader| leader.as_str().as_bytes().to_vec());
+    Reply::Array(vec![Reply::Integer(i64::from(down)), Reply::Bulk(leader), Reply::Integer(epoch)])
+}
+
+/// Runs one file; returns it with the outputs of today.
+fn replay(text: &str) -> String {
+    let mut story = Story::new(1);
+    let mut result = String::new();
+    let mut in_output = false;
+    for line in text.lines().chain([""]) {
+        if in_output {
+            in_output = !line.is_empty();
+            if in_output {
+                continue;
+            }
+            result.push('\n');
+        } else if line == "----" {
+            in_output = true;
+            result.push_str("----\n");
+            result.push_str(&std::mem::take(&mut story.out));
+        } else {
+            if !line.is_empty() && !line.starts_with('#') {
+                story.line(line);
+            }
+            result.push_str(line);
+            result.push('\n');
+        }
+    }
+    result.trim_end().to_owned() + "\n"
+}
+
+#[test]
+fn every_story_goes_as_it_is_told() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let rewrite = std::env::var_os("REWRITE").is_some();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&folder).expect("the stories").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let mut differing = Vec::new();
+    for file in files {
+        let told = std::fs::read_to_string(&file).expect("a story");
+        let today = replay(&told);
+        assert_eq!(today, replay(&told), "{}: the same story went two ways", file.display());
+        if rewrite {
+            std::fs::write(&file, &today).expect("rewritten");
+        } else if today != told {
+            let line = told.lines().zip(today.lines()).position(|(a, b)| a != b).unwrap_or(0);
+            differing.push(format!(
+                "{}:{}: told\n  {}\ntoday\n  {}",
+                file.display(),
+                line + 1,
+                told.lines().nth(line).unwrap_or(""),
+                today.lines().nth(line).unwrap_or("")
+            ));
+        }
+    }
+    assert!(differing.is_empty(), "{}\n(REWRITE=1 takes today's)", differing.join("\n"));
+}
