@@ -51,7 +51,11 @@ impl Link {
         }
         let mut bytes = Vec::with_capacity(64);
         crate::resp::request(&mut bytes, args);
-        out.push(Effect::Send { conn, bytes });
+        if expect.tells_epoch() {
+            out.send_telling(conn, bytes);
+        } else {
+            out.push(Effect::Send { conn, bytes });
+        }
         self.pending.push_back(expect);
         true
     }

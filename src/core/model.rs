@@ -62,6 +62,8 @@ pub struct Master {
     pub node: Node,
     pub settings: Settings,
     pub config_epoch: u64,
+    /// The config epoch that is on disk.
+    pub durable_config_epoch: u64,
     /// Our vote: for whom (unknown after a restart) and in which epoch.
     pub leader: Option<RunId>,
     pub leader_epoch: u64,
@@ -245,4 +247,12 @@ pub enum Expect {
     },
     /// The EXEC that makes a replica a master or turns it to another.
     Exec(MasterId, ReplicaId),
+}
+
+impl Expect {
+    /// The request told one of our epochs, and so rests on the save of its turn.
+    #[must_use]
+    pub fn tells_epoch(self) -> bool {
+        matches!(self, Expect::HelloMaster(_) | Expect::HelloReplica(..) | Expect::HelloPeer(..) | Expect::Ask { .. })
+    }
 }
