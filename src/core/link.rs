@@ -272,7 +272,8 @@ impl Sentinel {
         let Some(&(id, kind)) = self.conns.get(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
-            ConnKind::PubSub => link.pubsub = Conn::Up { conn, since: now },
+            // It stands when the subscription is confirmed.
+            ConnKind::PubSub => {}
             ConnKind::Command => {
                 link.cmd = Conn::Up { conn, since: now };
                 link.local_ip = Some(local);
