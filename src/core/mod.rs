@@ -222,6 +222,8 @@ impl Sentinel {
     /// The outcome of the last `Save`. A failed one is retried once a second; meanwhile no vote is given, no
     /// election entered and no epoch told that is not on disk: what a crash can undo was never said.
     pub fn saved(&mut self, now: Millis, ok: bool) {
+        // A slow disk is no gap in our attention: what was said meanwhile is heard before anything is judged.
+        self.last_cron = self.last_cron.max(now);
         self.out.save_failing = !ok;
         if ok {
             self.save_retry = None;
