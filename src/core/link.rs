@@ -38,6 +38,7 @@ impl Link {
             cmd_free_redial: false,
             pubsub_free_redial: false,
             pubsub_heard: now,
+            pubsub_opening: 0,
             local_ip: None,
             refusal_logged: false,
         }
@@ -257,6 +258,7 @@ impl Sentinel {
             ConnKind::PubSub => {
                 link.pubsub = Conn::Dialling { conn, since: now };
                 link.pubsub_heard = now;
+                link.pubsub_opening = if auth.is_empty() { 1 } else { 2 };
                 let mut bytes = Vec::with_capacity(160);
                 if !auth.is_empty() {
                     crate::resp::request(&mut bytes, &auth);
