@@ -11,6 +11,7 @@ use getopts::{Fail, Options, ParsingStyle};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use watchfire::base::glob;
 use watchfire::config::{self, Source};
 use watchfire::server::{Server, StartUp};
 
@@ -110,17 +111,43 @@ fn say(text: &str) -> Result<(), String> {
 
 fn load(call: &Call) -> Result<StartUp, String> {
     let name = call.file.display().to_string();
-    let cannot = |why: std::io::Error| format!("Fatal error, can't open config file '{name}': {why}");
-    let text = std::fs::read(&call.file).map_err(cannot)?;
-    let mut arguments = String::new();
+    let text =
+        std::fs::read(&call.file).map_err(|why| format!("Fatal error, can't open config file '{name}': {why}"))?;
+    let mut more = String::new();
     if call.stdin {
-        std::io::stdin().read_to_string(&mut arguments).map_err(|why| format!("Cannot read standard input: {why}"))?;
-        arguments.push('\n');
+        std::io::stdin().read_to_string(&mut more).map_err(|why| format!("Cannot read standard input: {why}"))?;
+        more.push('\n');
     }
-    arguments += &config::from_args(&call.rest);
-    let source = Source::file(&name).with_arguments(&arguments);
-    let loaded = config::read(&text, source, &mut |path| std::fs::read(path)).map_err(|error| error.to_string())?;
+    more.push_str(&config::from_args(&call.rest));
+    let source = Source::file(&name).with_arguments(&more);
+    let loaded = config::read(&text, source, &mut include).map_err(|error| error.to_string())?;
     Ok(StartUp { loaded, config_file: call.file.clone() })
+}
+
+/// The text behind an `include`: one file, or all that match a pattern in its last part, in order.
+fn include(path: &str) -> std::io::Result<Vec<u8>> {
+    let (folder, pattern) = path.rsplit_once('/').map_or((".", path), |(folder, last)| (folder, last));
+    if !pattern.contains(['*', '?', '[']) {
+        return std::fs::read(path);
+    }
+    let folder = if folder.is_empty() { "/" } else { folder };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        // A hidden file is not meant by a pattern, as in every shell.
+        let hidden = name.as_encoded_bytes().starts_with(b".");
+        if !hidden && glob::matches(pattern.as_bytes(), name.as_encoded_bytes(), false) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    let mut text = Vec::new();
+    for path in found {
+        text.extend(std::fs::read(path)?);
+        text.push(b'\n');
+    }
+    Ok(text)
 }
 
 fn check(call: &Call) -> Result<(), String> {

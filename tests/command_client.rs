@@ -185,6 +185,13 @@ fn tracking_is_accepted_and_remembered_because_clients_insist() {
         ("CLIENT TRACKING ON BCAST", &format!("-ERR {conflict}\r\n")),
         ("CLIENT TRACKING ON OPTOUT", &format!("-ERR {other}\r\n")),
         ("CLIENT TRACKING OFF", "+OK\r\n"),
+        ("CLIENT TRACKING ON BCAST PREFIX a", "+OK\r\n"),
+        (
+            "CLIENT TRACKING ON BCAST PREFIX a",
+            "-ERR Prefix 'a' overlaps with an existing prefix 'a'. Prefixes for a single client must not overlap.\r\n",
+        ),
+        ("CLIENT CACHING YES", "-ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.\r\n"),
+        ("CLIENT TRACKING OFF", "+OK\r\n"),
         (
             "CLIENT CACHING YES",
             "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled\r\n",
@@ -208,5 +215,9 @@ fn pausing_and_unblocking_answer_as_the_reference_does() {
         ("CLIENT UNBLOCK 1", ":0\r\n"),
         ("CLIENT UNBLOCK 1 foo", "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n"),
         ("CLIENT UNBLOCK 1 ERROR", ":0\r\n"),
+        (
+            "CLIENT UNBLOCK 1 ERROR x",
+            "-ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'. Try CLIENT HELP.\r\n",
+        ),
     ]);
 }

@@ -132,6 +132,10 @@ fn acl_categories_are_the_references() {
     let all = bench.ask(client, "ACL CAT");
     assert!(all.starts_with("*21\r\n$8\r\nkeyspace\r\n$4\r\nread\r\n") && all.ends_with("$9\r\nscripting\r\n"));
     assert_eq!(bench.ask(client, "ACL CAT foo"), "-ERR Unknown category 'foo'\r\n");
+    assert_eq!(
+        bench.ask(client, "ACL CAT a b"),
+        "-ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.\r\n"
+    );
     assert_eq!(bench.ask(client, "ACL CAT geo"), "*0\r\n");
     assert!(bench.ask(client, "ACL CAT DANGEROUS").contains("sentinel|failover"));
 }

@@ -3,7 +3,7 @@
 mod server_support;
 
 use server_support::{
-    Client, Folder, Sentinel, binary, finished, free_port, is_clean, names, run, signal, text, until,
+    Client, Folder, Guard, Sentinel, binary, finished, free_port, is_clean, names, run, serves, signal, text, until,
 };
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -116,14 +116,11 @@ fn r77_a_file_whose_directory_is_not_ours_is_rewritten_in_place() {
     }
     std::fs::set_permissions(&state, PermissionsExt::from_mode(0o555)).unwrap();
     let inode = std::fs::metadata(&conf).unwrap().ino();
-    let mut child = command.arg(&conf).stdout(Stdio::null()).spawn().unwrap();
-    until("it listens", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+    let _process = Guard::serving(command.arg(&conf).stdout(Stdio::null()), port);
     assert!(myid(&folder.read("state/s.conf")).is_some());
     assert_eq!(std::fs::metadata(&conf).unwrap().ino(), inode);
     assert!(folder.read("logs/log").contains("rewritten in place"), "{}", folder.read("logs/log"));
     assert_eq!(Client::connect(port).ask("SENTINEL FLUSHCONFIG"), "+OK");
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]
@@ -202,22 +199,15 @@ fn the_command_line_and_standard_input_add_to_the_file_without_getting_into_it()
     let folder = Folder::new();
     let (wrong, port) = (free_port(), free_port());
     let conf = folder.write("s.conf", &format!("port {wrong}\n"));
-    let mut child = binary()
-        .arg("--sentinel")
-        .arg(&conf)
-        .args(["-", "--port", &port.to_string()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"bind 127.0.0.1\nloglevel warning\n").unwrap();
-    until("it listens", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+    let mut command = binary();
+    command.arg("--sentinel").arg(&conf).args(["-", "--port", &port.to_string()]);
+    let mut process = Guard(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
+    process.0.stdin.take().unwrap().write_all(b"bind 127.0.0.1\nloglevel warning\n").unwrap();
+    serves(port);
     let mut client = Client::connect(port);
     assert_eq!(client.ask("SENTINEL FLUSHCONFIG"), "+OK");
     let conf = folder.read("s.conf");
     assert!(conf.contains(&format!("port {wrong}\n")) && !conf.contains("127.0.0.1"), "{conf}");
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]
@@ -232,9 +222,8 @@ fn in_the_background_the_pid_file_names_the_process_and_goes_with_it() {
     let output = run(&[conf.to_str().unwrap()]);
     assert!(is_clean(output.status), "{}", text(&output.stderr));
     let pid: u32 = until("the pid file", || folder.read("pid").trim().parse().ok());
-    until("it listens", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+    serves(port);
     let mut client = Client::connect(port);
-    assert_eq!(client.ask("PING"), "+PONG");
     assert!(myid(&folder.read("s.conf")).is_some());
     signal(pid, "TERM");
     assert_eq!(client.rest(), "");

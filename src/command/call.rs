@@ -44,6 +44,14 @@ impl Call<'_, '_> {
         self.error("ERR value is not an integer or out of range");
     }
 
+    /// The complaint of a subcommand that counts its own words.
+    pub fn wrong_subcommand(&mut self) {
+        let container = self.command.full.split('|').next().unwrap_or_default().to_ascii_uppercase();
+        let sub = head(&self.argv[1], SHOWN);
+        let start = b"ERR unknown subcommand or wrong number of arguments for '".as_slice();
+        refuse(self.out, &[start, sub, b"'. Try ", container.as_bytes(), b" HELP."]);
+    }
+
     /// The client that asked.
     pub fn me(&mut self) -> &mut Client {
         self.world.clients.get_mut(self.id).expect("a client is not removed while it is served")

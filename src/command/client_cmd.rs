@@ -324,12 +324,7 @@ pub(super) fn unpause(call: &mut Call<'_, '_>) {
 pub(super) fn unblock(call: &mut Call<'_, '_>) {
     let argv = call.argv;
     if argv.len() > 4 {
-        let sub = &argv[1];
-        return call.refuse(&[
-            b"ERR unknown subcommand or wrong number of arguments for '",
-            sub,
-            b"'. Try CLIENT HELP.",
-        ]);
+        return call.wrong_subcommand();
     }
     if let Some(reason) = argv.get(3)
         && !reason.eq_ignore_ascii_case(b"timeout")
@@ -411,7 +406,7 @@ fn tracking_conflict(now: &Tracking, wanted: &Tracking) -> Option<Vec<u8>> {
 fn overlap(now: &Tracking, wanted: &Tracking) -> Option<Vec<u8>> {
     let meets = |one: &[u8], other: &[u8]| one.starts_with(other) || other.starts_with(one);
     for (at, prefix) in wanted.prefixes.iter().enumerate() {
-        let existing = now.prefixes.iter().find(|other| meets(prefix, other) && prefix != *other);
+        let existing = now.prefixes.iter().find(|other| meets(prefix, other));
         let provided = wanted.prefixes[at + 1..].iter().find(|other| meets(prefix, other));
         let (other, which) = match (existing, provided) {
             (Some(other), _) => (other, "an existing prefix"),
@@ -437,7 +432,7 @@ pub(super) fn caching(call: &mut Call<'_, '_>) {
     let yes = word.eq_ignore_ascii_case(b"yes");
     let no = word.eq_ignore_ascii_case(b"no");
     let tracking = &mut call.me().tracking;
-    let text = if !tracking.on || !(tracking.optin || tracking.optout) {
+    let text = if !tracking.on {
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
     } else if yes && !tracking.optin {
         "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."

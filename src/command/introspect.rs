@@ -155,7 +155,7 @@ pub(super) fn acl_cat(call: &mut Call<'_, '_>) {
         return;
     };
     if argv.len() > 3 {
-        return super::call::wrong_arity(call.out, call.command.full);
+        return call.wrong_subcommand();
     }
     if !CATEGORIES.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(wanted)) {
         return call.refuse(&[b"ERR Unknown category '", wanted, b"'"]);

@@ -11,7 +11,7 @@ use super::operator::{Answer, Vote};
 use super::{Plant, Sentinel, current_addr};
 use crate::base::Millis;
 
-/// Back and forth, questions must not chase each other faster than this, ms.
+/// Questions that questions cause reach one peer at most once in this many ms: they must not chase each other.
 const ECHO_GAP: u64 = 20;
 /// Redis's random part of the time a failover counts as begun, ms.
 pub(super) const DESYNC: u64 = 1_000;
@@ -29,12 +29,12 @@ pub(super) enum Urgency {
 
 impl Sentinel {
     pub(super) fn ask_peers(&mut self, now: Millis, id: MasterId, urgency: Urgency) {
-        let period = self.tunables.ask_period;
+        let (period, told_epoch) = (self.tunables.ask_period, self.told_epoch());
         let Some(master) = self.masters.get_mut(&id) else { return };
         let sought = matches!(master.failover.as_ref().map(|f| f.step), Some(Step::WaitStart));
         let epoch = match &master.failover {
             Some(failover) if sought => failover.epoch,
-            _ => self.current_epoch,
+            _ => told_epoch,
         };
         let me = self.identity.myid;
         let voice = if sought { me.as_str() } else { "*" };
@@ -44,7 +44,7 @@ impl Sentinel {
             let old = |at: Millis, span: u64| now.since(at) > span;
             let due = match urgency {
                 Urgency::Votes => true,
-                Urgency::Echo => peer.echo && peer.asked.is_none_or(|at| now >= at + ECHO_GAP),
+                Urgency::Echo => peer.echo && peer.echoed.is_none_or(|at| now >= at + ECHO_GAP),
                 Urgency::Routine => {
                     peer.heard.is_none_or(|at| old(at, period))
                         && peer.asked.is_none_or(|at| !peer.asking || old(at, period))
@@ -63,7 +63,10 @@ impl Sentinel {
                 voice.as_bytes(),
             ];
             if link.command(&mut self.out, Expect::Ask { master: id, peer: peer.id, epoch, sought }, &args) {
-                (peer.asked, peer.asking, peer.echo) = (Some(now), true, false);
+                (peer.asked, peer.asking) = (Some(now), true);
+                if std::mem::take(&mut peer.echo) {
+                    peer.echoed = Some(now);
+                }
             }
         }
     }
@@ -109,7 +112,7 @@ impl Sentinel {
     /// When the next peer that is owed a question may be asked.
     pub(super) fn echo_deadline(&self, master: &Master) -> Option<Millis> {
         let owed = master.peers.values().filter(|peer| peer.echo && self.links[&peer.link].cmd.is_up());
-        owed.map(|peer| peer.asked.map_or(Millis(0), |at| at + ECHO_GAP)).min()
+        owed.map(|peer| peer.echoed.map_or(Millis(0), |at| at + ECHO_GAP)).min()
     }
 
     /// One vote per master and epoch, first come first served; never one that may not reach the disk.

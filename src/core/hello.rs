@@ -160,6 +160,7 @@ impl Sentinel {
                 asked: None,
                 asking: false,
                 echo: false,
+                echoed: None,
                 vote: None,
                 abstained: None,
                 answered: None,

@@ -51,7 +51,11 @@ impl Link {
         }
         let mut bytes = Vec::with_capacity(64);
         crate::resp::request(&mut bytes, args);
-        out.push(Effect::Send { conn, bytes });
+        if expect.tells_epoch() {
+            out.send_telling(conn, bytes);
+        } else {
+            out.push(Effect::Send { conn, bytes });
+        }
         self.pending.push_back(expect);
         true
     }
@@ -268,7 +272,8 @@ impl Sentinel {
         let Some(&(id, kind)) = self.conns.get(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
-            ConnKind::PubSub => link.pubsub = Conn::Up { conn, since: now },
+            // It stands when the subscription is confirmed.
+            ConnKind::PubSub => {}
             ConnKind::Command => {
                 link.cmd = Conn::Up { conn, since: now };
                 link.local_ip = Some(local);

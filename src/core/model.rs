@@ -62,6 +62,8 @@ pub struct Master {
     pub node: Node,
     pub settings: Settings,
     pub config_epoch: u64,
+    /// The config epoch that is on disk.
+    pub durable_config_epoch: u64,
     /// Our vote: for whom (unknown after a restart) and in which epoch.
     pub leader: Option<RunId>,
     pub leader_epoch: u64,
@@ -130,8 +132,10 @@ pub struct Peer {
     /// When it was last asked, and whether that answer is still owed.
     pub asked: Option<Millis>,
     pub asking: bool,
-    /// It asked us about a master that we hold down, too, just after we had asked it: ask it again soon.
+    /// It asked us about a master that we hold down, too, so it may have changed its mind: ask it again.
     pub echo: bool,
+    /// When it last got such a question.
+    pub echoed: Option<Millis>,
     /// Its vote, as it told us: for whom, in which epoch.
     pub vote: Option<(RunId, u64)>,
     /// The newest epoch in which it answered a request for its vote without giving it to anybody.
@@ -243,4 +247,12 @@ pub enum Expect {
     },
     /// The EXEC that makes a replica a master or turns it to another.
     Exec(MasterId, ReplicaId),
+}
+
+impl Expect {
+    /// The request told one of our epochs, and so rests on the save of its turn.
+    #[must_use]
+    pub fn tells_epoch(self) -> bool {
+        matches!(self, Expect::HelloMaster(_) | Expect::HelloReplica(..) | Expect::HelloPeer(..) | Expect::Ask { .. })
+    }
 }

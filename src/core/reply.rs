@@ -5,7 +5,7 @@ use super::effect::Level;
 use super::hello::Hello;
 use super::ids::{ConnId, LinkId, MasterId, PeerId, RunId};
 use super::link::HELLO_CHANNEL;
-use super::model::{Expect, Owner};
+use super::model::{Conn, Expect, Owner};
 use crate::base::Millis;
 use crate::resp::Reply;
 
@@ -212,7 +212,11 @@ impl Sentinel {
     pub(super) fn pubsub_reply(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
         if let Reply::Error(text) = reply {
+            // Whatever was refused, this connection will not bring what it is for.
             self.log_refusal(id, text);
+            if !text.starts_with(b"ERR") {
+                self.hang_up(id, super::ConnKind::PubSub);
+            }
             return;
         }
         let Some(link) = self.links.get_mut(&id) else { return };
@@ -223,7 +227,10 @@ impl Sentinel {
             return;
         }
         match (kind.as_slice(), third) {
-            (b"subscribe", _) => link.pubsub_free_redial = true,
+            (b"subscribe", _) => {
+                link.pubsub = Conn::Up { conn, since: now };
+                link.pubsub_free_redial = true;
+            }
             (b"message", Reply::Bulk(payload)) => {
                 if let Some(hello) = Hello::parse(payload) {
                     self.take_hello(now, &hello);

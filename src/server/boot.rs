@@ -44,14 +44,14 @@ pub struct StartUp {
 }
 
 impl StartUp {
-    /// Says whether the server would start, as far as that can be known without changing anything or opening
-    /// a port.
+    /// Says whether the server would start, as far as that can be known without changing anything outside of
+    /// this process or opening a port.
     pub fn check(&self) -> Result<(), StartError> {
-        what_the_files_say(&self.loaded.checks)?;
         open_config_file(&self.config_file)?;
         let options = &self.loaded.server;
         check_listening(options)?;
         source_address(options)?;
+        enter(&self.loaded.checks)?;
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
             listen::addresses(host, options.port)
@@ -74,17 +74,13 @@ impl Server {
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
         let StartUp { loaded: Loaded { server: options, mut snapshot, notes, checks }, config_file } = start_up;
-        what_the_files_say(&checks)?;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
         let file = open_config_file(&config_file)?;
         check_listening(&options)?;
         let source = source_address(&options)?;
-        if !options.dir.is_empty() {
-            std::env::set_current_dir(&options.dir)
-                .map_err(|why| StartError(format!("Can't chdir to '{}': {why}", options.dir)))?;
-        }
+        enter(&checks)?;
         let logfile = (!options.logfile.is_empty()).then(|| Path::new(&options.logfile));
         super::log::start(logfile, loglevel(options.loglevel))
             .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
@@ -124,7 +120,7 @@ impl Server {
         facts.supervised = if supervised { "systemd" } else { "no" };
         facts.os = sys::system_name();
         facts.cpu_times = cpu_times;
-        facts.is_executable = is_executable;
+        facts.is_executable = |path| sys::may_execute(Path::new(path));
 
         info!("Running mode=sentinel, port={}.", options.port);
         info!("Sentinel ID is {myid}");
@@ -204,6 +200,28 @@ fn open_config_file(path: &Path) -> Result<ConfigFile, StartError> {
     let file = ConfigFile::read(path).map_err(not_writable)?;
     file.check_writable().map_err(not_writable)?;
     Ok(file)
+}
+
+/// Makes sure of what the text of the configuration cannot tell, and changes to its directory on the way: the
+/// paths of what comes later count from there.
+fn enter(checks: &[Check]) -> Result<(), StartError> {
+    for Check { must, path, error } in checks {
+        let mut error = error.clone();
+        let fine = match must {
+            Must::BeDirectory => match std::env::set_current_dir(path) {
+                Ok(()) => true,
+                Err(why) => {
+                    error.message = format!("Can't chdir to '{path}': {why}");
+                    false
+                }
+            },
+            Must::BeExecutable => sys::may_execute(Path::new(path)),
+        };
+        if !fine {
+            return Err(StartError(error.to_string()));
+        }
+    }
+    Ok(())
 }
 
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
@@ -306,30 +324,4 @@ fn cpu_times() -> CpuTimes {
         sys_main_thread: used.system,
         user_main_thread: used.user,
     }
-}
-
-/// What the configuration demands of the file system: scripts that can run, a directory that can be entered.
-fn what_the_files_say(checks: &[Check]) -> Result<(), StartError> {
-    for check in checks {
-        let mut error = check.error.clone();
-        let holds = match check.must {
-            Must::BeExecutable => is_executable(&check.path),
-            Must::BeDirectory => match std::fs::read_dir(&check.path) {
-                Ok(_) => true,
-                Err(why) => {
-                    error.message = format!("Can't chdir to '{}': {why}", check.path);
-                    false
-                }
-            },
-        };
-        if !holds {
-            return Err(StartError(error.to_string()));
-        }
-    }
-    Ok(())
-}
-
-fn is_executable(path: &str) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

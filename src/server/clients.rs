@@ -109,6 +109,7 @@ impl Sockets {
     pub fn readable(&mut self, reactor: &mut Reactor, stream: Token, desk: &mut Desk) {
         let Some(socket) = self.by_stream.get_mut(&stream) else { return };
         let mut requests = 0;
+        let mut read = false;
         loop {
             if socket.backlog {
                 socket.execute(&mut self.argv, desk, reactor.now(), &mut requests);
@@ -116,9 +117,11 @@ impl Sockets {
             let Some(client) = desk.clients.get_mut(socket.client) else { return };
             client.query_buffered = socket.decoder.buffered();
             if socket.backlog || !client.takes_requests() {
-                // Goes on after the drain: woken by `resume` or by the flush, or closed.
                 if client.takes_requests() {
                     reactor.wake(stream);
+                } else if client.deferred.is_none() {
+                    // Nothing more is taken from it. (With a reply open, `resume` wakes it after the drain.)
+                    reactor.set_reading(stream, false);
                 }
                 return;
             }
@@ -127,9 +130,15 @@ impl Sockets {
                 reactor.set_reading(stream, false);
                 return;
             }
+            if requests > 0 && !read {
+                // The stream may be at its end, and then what was just answered would never be sent.
+                reactor.wake(stream);
+                return;
+            }
             self.incoming.clear();
             match reactor.read(stream, &mut self.incoming) {
                 Read::Data(n) => {
+                    read = true;
                     client.net_in += n as u64;
                     client.last_active = reactor.now();
                     desk.stats.net_in += n as u64;

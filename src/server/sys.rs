@@ -5,9 +5,11 @@
 #![allow(unsafe_code)]
 
 use crate::base::Millis;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The monotonic clock, in ms since some moment before this process began, rounded down.
 #[must_use]
@@ -163,6 +165,15 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// Whether there is a file of that path that we may execute.
+#[must_use]
+pub fn may_execute(path: &Path) -> bool {
+    let Ok(text) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the pointer is to a live, NUL-terminated string.
+    let allowed = unsafe { libc::access(text.as_ptr(), libc::X_OK) == 0 };
+    allowed && path.is_file()
+}
+
 /// Kernel, release and machine, as INFO's `os` shows them.
 #[must_use]
 pub fn system_name() -> String {
@@ -231,5 +242,7 @@ mod tests {
         assert!(system_name().starts_with("Linux "), "{}", system_name());
         assert_eq!(umask(), umask());
         assert!(cpu_time().user >= 0.0);
+        assert!(may_execute(Path::new("/bin/sh")));
+        assert!(!may_execute(Path::new("/bin")) && !may_execute(Path::new("/no/such/file")));
     }
 }

@@ -185,6 +185,31 @@ impl Drop for Sentinel {
     }
 }
 
+/// A process that ends with the value, whatever the test comes to.
+pub struct Guard(pub Child);
+
+impl Guard {
+    /// Starts the command and waits until it serves `port`.
+    pub fn serving(command: &mut Command, port: u16) -> Guard {
+        let guard = Guard(command.spawn().unwrap());
+        serves(port);
+        guard
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until a PING is answered. (A connection alone proves little: the kernel takes it before anybody accepts.)
+pub fn serves(port: u16) {
+    let mut client = until("it listens", || TcpStream::connect(("127.0.0.1", port)).ok().map(Client::from));
+    assert_eq!(client.ask("PING"), "+PONG");
+}
+
 /// True for an orderly end.
 pub fn is_clean(status: ExitStatus) -> bool {
     status.code() == Some(0) && status.signal().is_none()
@@ -193,12 +218,17 @@ pub fn is_clean(status: ExitStatus) -> bool {
 /// A connection that waits for answers, but not for ever.
 pub struct Client(pub TcpStream);
 
-impl Client {
-    pub fn connect(port: u16) -> Client {
-        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+impl From<TcpStream> for Client {
+    fn from(stream: TcpStream) -> Client {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
         Client(stream)
+    }
+}
+
+impl Client {
+    pub fn connect(port: u16) -> Client {
+        Client::from(TcpStream::connect(("127.0.0.1", port)).unwrap())
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
