@@ -6,7 +6,8 @@ use super::links::Links;
 use super::resolver::Resolver;
 use super::save::ConfigFile;
 use super::scripts::Scripts;
-use super::{Shell, listen, notify, sys};
+use super::{Shell, access, listen, notify, sys};
+use crate::acl::Acl;
 use crate::command::{CpuTimes, Facts, LogLevel};
 use crate::config::{self, Check, Loaded, Must, ServerOptions, Supervised};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
@@ -52,6 +53,7 @@ impl StartUp {
         check_listening(options)?;
         source_address(options)?;
         enter(&self.loaded.checks)?;
+        access::load(options, &self.loaded.users)?;
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
             listen::addresses(host, options.port)
@@ -73,7 +75,7 @@ impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp { loaded: Loaded { server: options, mut snapshot, notes, checks }, config_file } = start_up;
+        let StartUp { loaded: Loaded { server: options, mut snapshot, users, notes, checks }, config_file } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
@@ -81,10 +83,12 @@ impl Server {
         check_listening(&options)?;
         let source = source_address(&options)?;
         enter(&checks)?;
+        let acl = access::load(&options, &users)?;
         let logfile = (!options.logfile.is_empty()).then(|| Path::new(&options.logfile));
         super::log::start(logfile, loglevel(options.loglevel))
             .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
         announce(&options, &config_file, &notes);
+        access::doubts(&options, &users).iter().for_each(|doubt| warn!("{doubt}"));
 
         let maxclients = descriptors(&options, &snapshot)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
@@ -93,7 +97,7 @@ impl Server {
             .map_err(|why| broken("handling signals", &why))?;
         let listeners = listen::listen(&mut reactor, &options.bind, options.port, options.tcp_backlog)
             .map_err(|why| StartError(why.to_string()))?;
-        warn_if_open(&options, &listeners.iter().map(|(_, address)| *address).collect::<Vec<_>>());
+        warn_if_open(&options, &acl, &listeners.iter().map(|(_, address)| *address).collect::<Vec<_>>());
 
         // From here on a failure shows in the log only.
         let supervised = is_supervised(&options);
@@ -121,6 +125,10 @@ impl Server {
         facts.os = sys::system_name();
         facts.cpu_times = cpu_times;
         facts.is_executable = |path| sys::may_execute(Path::new(path));
+        facts.entropy = |bytes| sys::entropy(bytes).is_ok();
+        facts.aclfile.clone_from(&options.aclfile);
+        facts.read_file = access::read_file;
+        facts.write_file = access::write_file;
 
         info!("Running mode=sentinel, port={}.", options.port);
         info!("Sentinel ID is {myid}");
@@ -136,7 +144,7 @@ impl Server {
         let waker = reactor.waker().map_err(|why| broken("the event loop", &why))?;
         let sockets = Sockets::new(options.tcp_keepalive);
         let mut shell = Shell {
-            desk: Desk::new(sentinel, facts, options),
+            desk: Desk::new(sentinel, facts, options, acl),
             sockets,
             links: Links::new(source),
             file,
@@ -280,11 +288,12 @@ fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, St
     }
 }
 
-fn warn_if_open(options: &ServerOptions, listeners: &[SocketAddr]) {
+fn warn_if_open(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) {
     let public = listeners.iter().any(|address| !address.ip().is_loopback());
-    if public && !options.protected_mode && options.requirepass.is_empty() {
+    if public && !options.protected_mode && acl.default_user().is_open() {
         warn!(
-            "Anybody who reaches this port can reconfigure this Sentinel: there is neither requirepass nor protected-mode."
+            "Anybody who reaches this port can reconfigure this Sentinel: the default user needs no password, and there is no \
+             protected-mode."
         );
     }
 }

@@ -10,9 +10,10 @@
 
 use super::desk::Desk;
 use crate::base::Millis;
+use crate::base::limits;
 use crate::command::{self, ClientId};
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
-use crate::resp::{Argv, Proto, RequestDecoder, Writer};
+use crate::resp::{Argv, Proto, RequestDecoder, RequestLimits, Writer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -57,6 +58,8 @@ struct Socket {
     paused: bool,
     /// The decoder may hold whole requests that had to wait.
     backlog: bool,
+    /// Held to the limits of a client that owes a password.
+    stranger: bool,
 }
 
 impl Sockets {
@@ -71,7 +74,7 @@ impl Sockets {
         let refusal = if desk.clients.len() >= desk.facts.maxclients {
             Some(MAXCLIENTS_REACHED)
         } else if desk.facts.protected_mode
-            && desk.options.requirepass.is_empty()
+            && desk.acl.default_user().needs_no_password()
             && !peer.ip().to_canonical().is_loopback()
         {
             Some(PROTECTED)
@@ -93,10 +96,12 @@ impl Sockets {
         let client = desk.clients.connect(reactor.now(), peer.to_string(), local);
         if let Some(client) = desk.clients.get_mut(client) {
             client.fd = i64::try_from(stream.slot()).unwrap_or(-1);
+            client.authenticated = desk.acl.default_user().is_open();
         }
         self.by_client.insert(client, stream);
         let decoder = RequestDecoder::new();
-        self.by_stream.insert(stream, Socket { client, decoder, sent: 0, paused: false, backlog: false });
+        self.by_stream
+            .insert(stream, Socket { client, decoder, sent: 0, paused: false, backlog: false, stranger: false });
     }
 
     /// Whether the stream is a client's.
@@ -194,7 +199,14 @@ impl Sockets {
                 Write::Failed(_) => return,
             }
         }
-        if client.out.len() > socket.sent {
+        let waiting = client.out.len() - socket.sent;
+        if waiting > limits::UNAUTHENTICATED_OUTPUT && command::owes_password(&desk.acl, client) {
+            log::warn!("Client {} has not logged in and does not read its replies: cut off.", client.addr);
+            desk.stats.output_limit_disconnections += 1;
+            self.drop_client(reactor, stream, desk);
+            return;
+        }
+        if waiting > 0 {
             if socket.sent >= CUT {
                 client.out.drain(..socket.sent);
                 socket.sent = 0;
@@ -267,6 +279,11 @@ impl Socket {
                 || client.out.len().saturating_sub(before) >= REPLIES_PER_TURN
             {
                 return;
+            }
+            let stranger = command::owes_password(&desk.acl, client);
+            if stranger != self.stranger {
+                self.stranger = stranger;
+                self.decoder.set_limits(if stranger { RequestLimits::UNAUTHENTICATED } else { RequestLimits::TRUSTED });
             }
             match self.decoder.next(argv) {
                 Ok(true) => {
