@@ -34,7 +34,7 @@ use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, R
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
 fn run_id(n: u32) -> RunId {
-    RunId::parse(format!("{n:x}").repeat(40)[..40].as_bytes()).expect("hex digits")
+    RunId::parse(&format!("{n:x}").repeat(40).as_bytes()[..40]).expect("hex digits")
 }
 
 #[derive(Default)]

@@ -82,10 +82,12 @@ impl Sentinel {
         }
         for peer in &saved.known_peers {
             let known = self.masters[&id].peers.values().any(|known| known.run_id == peer.run_id);
-            if peer.run_id != self.identity.myid && peer.port != 0 && !known {
-                if let Some(addr) = self.locate(Addr::new(&peer.host, peer.port)) {
-                    self.add_peer(now, id, peer.run_id, &addr);
-                }
+            if peer.run_id != self.identity.myid
+                && peer.port != 0
+                && !known
+                && let Some(addr) = self.locate(Addr::new(&peer.host, peer.port))
+            {
+                self.add_peer(now, id, peer.run_id, &addr);
             }
         }
     }
