@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Rules mean and read as in redis 7.4. What we refuse on top, because it could be shown but not be read again: an
-//! empty user name, a blank in a first argument, and a `)` at the end of a word within parentheses.
+//! empty user name, a blank in a first argument, a `)` at the end of a word within parentheses, and patterns of keys
+//! after `%RW~*`.
 
 mod catalog;
 mod log;

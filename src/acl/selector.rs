@@ -130,6 +130,11 @@ impl Selector {
             }
             None => self.keys.push((access, pattern.to_vec())),
         }
+        // Where this is said in pieces the reference goes on to take patterns, and then writes a line that it refuses.
+        if self.keys.iter().any(|(access, known)| access.read && access.write && known == b"*") {
+            self.all_keys = true;
+            self.keys.clear();
+        }
         Ok(())
     }
 
@@ -426,7 +431,7 @@ mod tests {
             ("~a ~b %R~a", "~a ~b"),
             ("~a ~b ~a %W~b %R~c %W~c", "~a ~b ~c"),
             ("%R~*", "%R~*"),
-            ("%R~* ~d %RW~*", "~* ~d"),
+            ("%R~* ~d %RW~*", "~*"),
             ("~a %R~b ~*", "~*"),
             ("%rw~x", "~x"),
             ("%R", "%R~"),
