@@ -67,7 +67,7 @@ fn shown(acl: &Acl) -> BTreeMap<Vec<u8>, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_listed_can_be_set_and_gives_the_same_user(users in users(), all_channels: bool) {

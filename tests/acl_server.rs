@@ -212,7 +212,11 @@ fn r100_an_open_port_is_warned_of_and_a_password_silences_that() {
     for lines in ["requirepass x\n", "protected-mode yes\n", "user default off\n"] {
         assert!(!start(lines).contains(warning), "{lines}");
     }
-    assert!(start("requirepass x\nuser default on nopass +@all\n").contains(warning));
+    let both = start("requirepass x\nuser default on nopass +@all\n");
+    assert!(both.contains(warning) && both.contains("requirepass does not protect"), "{both}");
+    let hash = watchfire::acl::Hash::of(b"x");
+    let agreeing = start(&format!("requirepass x\nuser default on #{hash} ~* &* +@all\n"));
+    assert!(!agreeing.contains(warning) && !agreeing.contains("requirepass does not protect"), "{agreeing}");
 }
 
 #[test]

@@ -54,26 +54,17 @@ fn wrong(user: &Declared, refused: &Refused) -> StartError {
     StartError(error.to_string())
 }
 
-/// What an operator may not expect, for the log.
-pub fn doubts(options: &ServerOptions, users: &[Declared]) -> Vec<String> {
-    let mut doubts = Vec::new();
-    if options.requirepass.is_empty() {
-        return doubts;
+/// What an operator may not expect, for the log. A file that redis-sentinel has written holds requirepass and a line about
+/// `default` with its hash; the two agree, and there is nothing to say.
+pub fn doubt(options: &ServerOptions, acl: &Acl) -> Option<String> {
+    let password = options.requirepass.as_slice();
+    if password.is_empty() || (!acl.default_user().needs_no_password() && acl.authenticate(DEFAULT, password)) {
+        return None;
     }
-    if !options.aclfile.is_empty() {
-        doubts.push(
-            "requirepass does not protect this Sentinel: aclfile alone says who may come in, and whether the default user \
-             needs a password. It is still offered to other Sentinels."
-                .to_owned(),
-        );
-    } else if users.iter().any(|user| user.name == DEFAULT) {
-        doubts.push(
-            "requirepass does not protect this Sentinel: the line 'user default ...' counts instead. It is still offered to \
-             other Sentinels."
-                .to_owned(),
-        );
-    }
-    doubts
+    let counts = if options.aclfile.is_empty() { "the line 'user default ...' counts" } else { "aclfile counts" };
+    Some(format!(
+        "requirepass does not protect this Sentinel: {counts} instead. It is still offered to the other Sentinels."
+    ))
 }
 
 /// For [`command::Facts::read_file`].

@@ -88,7 +88,9 @@ impl Server {
         super::log::start(logfile, loglevel(options.loglevel))
             .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
         announce(&options, &config_file, &notes);
-        access::doubts(&options, &users).iter().for_each(|doubt| warn!("{doubt}"));
+        if let Some(doubt) = access::doubt(&options, &acl) {
+            warn!("{doubt}");
+        }
 
         let maxclients = descriptors(&options, &snapshot)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
