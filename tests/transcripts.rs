@@ -11,7 +11,7 @@
 //! set NAME down-after|failover-timeout|quorum|parallel-syncs N
 //! peer N NAME                           a hello of peer N (id NNNN…, port 26379+N) about the master's present address
 //! hello PAYLOAD                         a hello as it stands; $N is the id of peer N
-//! up PORT                               the connections under way to this port are established
+//! up PORT                               the connections under way to this port are established (and subscribed)
 //! down PORT refused|reset               its connections end
 //! info PORT key:value …                 what INFO there says from now on
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
@@ -215,8 +215,13 @@ impl Story {
                 self.drain();
             }
             ["up", at] => {
-                for (conn, _) in self.conns_of(port(at)) {
+                for (conn, kind) in self.conns_of(port(at)) {
                     self.handle(Input::Connected { conn, local: "127.0.0.1".parse().expect("an address") });
+                    if kind == ConnKind::PubSub {
+                        let word = |word: &str| Reply::Bulk(word.as_bytes().to_vec());
+                        let parts = vec![word("subscribe"), word("__sentinel__:hello"), Reply::Integer(1)];
+                        self.handle(Input::Reply { conn, kind, reply: Reply::Array(parts) });
+                    }
                 }
             }
             ["down", at, why] => {

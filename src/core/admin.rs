@@ -41,6 +41,7 @@ impl Sentinel {
             node: Node::new(addr.clone(), LinkId(0), Role::Master, now),
             settings,
             config_epoch: epochs.0,
+            durable_config_epoch: epochs.0,
             leader: None,
             leader_epoch: epochs.1,
             voted_at: now,
@@ -74,6 +75,7 @@ impl Sentinel {
         let id = self.add_master(now, &saved.name, addr.clone(), saved.settings.clone(), epochs);
         // A vote of another life is as good as one of this: its epoch is known here, whoever saved it.
         self.current_epoch = self.current_epoch.max(saved.config_epoch).max(saved.leader_epoch);
+        self.durable_epoch = self.current_epoch;
         for (host, port) in &saved.known_replicas {
             let replica = Addr::new(host, *port);
             let known = self.masters[&id].replicas.values().any(|known| known.node.addr.same(&replica));

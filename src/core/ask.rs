@@ -29,12 +29,12 @@ pub(super) enum Urgency {
 
 impl Sentinel {
     pub(super) fn ask_peers(&mut self, now: Millis, id: MasterId, urgency: Urgency) {
-        let period = self.tunables.ask_period;
+        let (period, told_epoch) = (self.tunables.ask_period, self.told_epoch());
         let Some(master) = self.masters.get_mut(&id) else { return };
         let sought = matches!(master.failover.as_ref().map(|f| f.step), Some(Step::WaitStart));
         let epoch = match &master.failover {
             Some(failover) if sought => failover.epoch,
-            _ => self.current_epoch,
+            _ => told_epoch,
         };
         let me = self.identity.myid;
         let voice = if sought { me.as_str() } else { "*" };

@@ -38,6 +38,7 @@ impl Link {
             cmd_free_redial: false,
             pubsub_free_redial: false,
             pubsub_heard: now,
+            pubsub_opening: 0,
             local_ip: None,
             refusal_logged: false,
         }
@@ -51,7 +52,11 @@ impl Link {
         }
         let mut bytes = Vec::with_capacity(64);
         crate::resp::request(&mut bytes, args);
-        out.push(Effect::Send { conn, bytes });
+        if expect.tells_epoch() {
+            out.send_telling(conn, bytes);
+        } else {
+            out.push(Effect::Send { conn, bytes });
+        }
         self.pending.push_back(expect);
         true
     }
@@ -253,6 +258,7 @@ impl Sentinel {
             ConnKind::PubSub => {
                 link.pubsub = Conn::Dialling { conn, since: now };
                 link.pubsub_heard = now;
+                link.pubsub_opening = if auth.is_empty() { 1 } else { 2 };
                 let mut bytes = Vec::with_capacity(160);
                 if !auth.is_empty() {
                     crate::resp::request(&mut bytes, &auth);
@@ -268,7 +274,8 @@ impl Sentinel {
         let Some(&(id, kind)) = self.conns.get(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
-            ConnKind::PubSub => link.pubsub = Conn::Up { conn, since: now },
+            // It stands when the subscription is confirmed.
+            ConnKind::PubSub => {}
             ConnKind::Command => {
                 link.cmd = Conn::Up { conn, since: now };
                 link.local_ip = Some(local);

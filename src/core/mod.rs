@@ -67,6 +67,8 @@ pub struct Sentinel {
     options: Options,
     tunables: Tunables,
     current_epoch: u64,
+    /// The epoch that is on disk; it differs only while saves fail.
+    durable_epoch: u64,
     masters: BTreeMap<MasterId, Master>,
     names: BTreeMap<Box<str>, MasterId>,
     links: BTreeMap<LinkId, Link>,
@@ -101,6 +103,7 @@ impl Sentinel {
             options: snapshot.options.clone(),
             tunables: Tunables::default(),
             current_epoch: snapshot.current_epoch,
+            durable_epoch: snapshot.current_epoch,
             masters: BTreeMap::new(),
             names: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -216,17 +219,28 @@ impl Sentinel {
         self.out.poll()
     }
 
-    /// The outcome of the last `Save`. A failed one is retried once a second; meanwhile no vote is given and
-    /// no election entered, because a vote that a crash can undo is no vote.
+    /// The outcome of the last `Save`. A failed one is retried once a second; meanwhile no vote is given, no
+    /// election entered and no epoch told that is not on disk: what a crash can undo was never said.
     pub fn saved(&mut self, now: Millis, ok: bool) {
+        // A slow disk is no gap in our attention: what was said meanwhile is heard before anything is judged.
+        self.last_cron = self.last_cron.max(now);
+        self.out.save_failing = !ok;
         if ok {
             self.save_retry = None;
+            self.durable_epoch = self.current_epoch;
             for master in self.masters.values_mut() {
+                master.durable_config_epoch = master.config_epoch;
                 master.durable_vote = Vote { leader: master.leader, epoch: master.leader_epoch };
             }
             return;
         }
         self.save_retry = Some(now + SAVE_RETRY);
+        // Messages of this turn were composed in good faith.
+        for conn in self.out.withhold() {
+            if let Some(&(link, _)) = self.conns.get(&conn) {
+                self.redial(now, link);
+            }
+        }
         let ids: Vec<MasterId> = self.masters.keys().copied().collect();
         for id in ids {
             self.withdraw_unsaved(now, id);
@@ -242,6 +256,11 @@ impl Sentinel {
     fn fresh_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
+    }
+
+    /// The epoch that may be told.
+    fn told_epoch(&self) -> u64 {
+        if self.save_retry.is_some() { self.durable_epoch } else { self.current_epoch }
     }
 
     /// Asks for a wake-up of this master at `at` unless an earlier one is queued.

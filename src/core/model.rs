@@ -62,6 +62,8 @@ pub struct Master {
     pub node: Node,
     pub settings: Settings,
     pub config_epoch: u64,
+    /// The config epoch that is on disk.
+    pub durable_config_epoch: u64,
     /// Our vote: for whom (unknown after a restart) and in which epoch.
     pub leader: Option<RunId>,
     pub leader_epoch: u64,
@@ -200,6 +202,8 @@ pub struct Link {
     pub cmd_free_redial: bool,
     pub pubsub_free_redial: bool,
     pub pubsub_heard: Millis,
+    /// Replies that the Pub/Sub connection still owes before the one to SUBSCRIBE.
+    pub pubsub_opening: u8,
     /// Our address on the command connection.
     pub local_ip: Option<std::net::IpAddr>,
     /// A refused command (NOAUTH and the like) was said in the log.
@@ -245,4 +249,12 @@ pub enum Expect {
     },
     /// The EXEC that makes a replica a master or turns it to another.
     Exec(MasterId, ReplicaId),
+}
+
+impl Expect {
+    /// The request told one of our epochs, and so rests on the save of its turn.
+    #[must_use]
+    pub fn tells_epoch(self) -> bool {
+        matches!(self, Expect::HelloMaster(_) | Expect::HelloReplica(..) | Expect::HelloPeer(..) | Expect::Ask { .. })
+    }
 }

@@ -9,10 +9,14 @@ use std::net::SocketAddr;
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     queue: VecDeque<Effect>,
+    /// Of the queued sends, the connections of those that tell an epoch.
+    telling: Vec<ConnId>,
     /// Notification scripts to be queued, as argument lists.
     pub notifications: Vec<Vec<String>>,
     /// Something durable changed since the last `Save` left.
     dirty: bool,
+    /// Saves fail; what is composed meanwhile tells only what is on disk.
+    pub save_failing: bool,
     /// Whether addresses are announced by name.
     pub hostnames: bool,
 }
@@ -27,7 +31,29 @@ impl Outbox {
         if std::mem::take(&mut self.dirty) {
             return Some(Effect::Save);
         }
-        self.queue.pop_front()
+        let effect = self.queue.pop_front();
+        if self.queue.is_empty() {
+            self.telling.clear();
+        }
+        effect
+    }
+
+    /// A message that tells one of our epochs: it must not leave if the save before it fails.
+    pub fn send_telling(&mut self, conn: ConnId, bytes: Vec<u8>) {
+        if !self.save_failing {
+            self.telling.push(conn);
+        }
+        self.push(Effect::Send { conn, bytes });
+    }
+
+    /// The save failed: takes back all that waits for connections on which an epoch would have been told, and
+    /// returns these connections, which have lost their place in the protocol.
+    pub fn withhold(&mut self) -> Vec<ConnId> {
+        let mut conns = std::mem::take(&mut self.telling);
+        conns.sort_unstable();
+        conns.dedup();
+        self.queue.retain(|effect| !matches!(effect, Effect::Send { conn, .. } if conns.binary_search(conn).is_ok()));
+        conns
     }
 
     pub fn mark_dirty(&mut self) {

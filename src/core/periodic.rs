@@ -152,9 +152,13 @@ impl Sentinel {
         }
     }
 
-    /// Our hello about this master over this link; `None` while we do not know our own address there.
+    /// Our hello about this master over this link; `None` while we do not know our own address there, or while
+    /// what there is to tell is not on disk.
     fn our_hello(&self, id: MasterId, link: LinkId) -> Option<Vec<u8>> {
         let master = self.masters.get(&id)?;
+        if self.save_retry.is_some() && master.durable_config_epoch != master.config_epoch {
+            return None;
+        }
         let ip = if self.options.announce_ip.is_empty() {
             self.links.get(&link)?.local_ip?.to_string()
         } else {
@@ -166,7 +170,7 @@ impl Sentinel {
             &ip,
             port,
             self.identity.myid,
-            self.current_epoch,
+            self.told_epoch(),
             &master.name,
             &self.out.host(addr),
             addr.port,

@@ -5,7 +5,7 @@ use super::effect::Level;
 use super::hello::Hello;
 use super::ids::{ConnId, LinkId, MasterId, PeerId, RunId};
 use super::link::HELLO_CHANNEL;
-use super::model::{Expect, Owner};
+use super::model::{Conn, Expect, Owner};
 use crate::base::Millis;
 use crate::resp::Reply;
 
@@ -211,19 +211,29 @@ impl Sentinel {
 
     pub(super) fn pubsub_reply(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
-        if let Reply::Error(text) = reply {
-            self.log_refusal(id, text);
-            return;
-        }
         let Some(link) = self.links.get_mut(&id) else { return };
         link.pubsub_heard = now;
+        // AUTH and CLIENT SETNAME may fail and yet the subscription succeed; the other way round there is no use in
+        // the connection.
+        let opening = link.pubsub_opening > 0;
+        link.pubsub_opening = link.pubsub_opening.saturating_sub(1);
+        if let Reply::Error(text) = reply {
+            self.log_refusal(id, text);
+            if !opening {
+                self.hang_up(id, super::ConnKind::PubSub);
+            }
+            return;
+        }
         let (Reply::Array(parts) | Reply::Push(parts)) = reply else { return };
         let [Reply::Bulk(kind), Reply::Bulk(channel), third] = parts.as_slice() else { return };
         if channel != HELLO_CHANNEL {
             return;
         }
         match (kind.as_slice(), third) {
-            (b"subscribe", _) => link.pubsub_free_redial = true,
+            (b"subscribe", _) => {
+                link.pubsub = Conn::Up { conn, since: now };
+                link.pubsub_free_redial = true;
+            }
             (b"message", Reply::Bulk(payload)) => {
                 if let Some(hello) = Hello::parse(payload) {
                     self.take_hello(now, &hello);

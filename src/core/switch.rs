@@ -122,8 +122,9 @@ impl Sentinel {
             replica.hidden = true;
         }
         let text = self.out.master(master);
+        // The next cron asks for INFO. There is no hurry, as the replicas are still at hand, and whoever looks
+        // right after a RESET sees that it took place.
         self.out.alert(master, "+reset-master", text);
-        self.send_info_to_master(now, id);
         self.out.mark_dirty();
         self.act(now, id);
     }
