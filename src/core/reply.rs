@@ -236,7 +236,7 @@ impl Sentinel {
             }
             (b"message", Reply::Bulk(payload)) => {
                 if let Some(hello) = Hello::parse(payload) {
-                    self.take_hello(now, &hello);
+                    self.take_hello(now, hello);
                 }
             }
             _ => {}
