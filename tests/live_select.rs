@@ -7,7 +7,7 @@ use live::{LIMIT, merit, wait_settled};
 use support::conn::{Conn, ask, maps, text};
 use support::group::Group;
 use support::process::{Sentinel, info_of, wait_for};
-use support::standin::{Spec, StandIn};
+use support::standin::{Role, Spec, StandIn};
 use watchfire::resp::Reply;
 
 /// The port of every replica of the group and the value of one field, as this Sentinel tells it.
@@ -59,7 +59,9 @@ fn the_lowest_priority_wins_whatever_else_speaks_against_it() {
 
 #[test]
 fn a_priority_set_in_the_last_moment_counts() {
-    let Some((_turn, mut group)) = group(2) else { return };
+    let Some(plan) = live::plan(3) else { return };
+    let _turn = live::turn();
+    let mut group = live::start(plan);
     let mut replicas_by_id = group.ports[1..].to_vec();
     replicas_by_id.sort_by_key(|&port| run_id(port));
     let old = group.ports[0];
@@ -173,8 +175,11 @@ fn offsets_and_run_ids_of_many_replicas_are_ranked() {
             new != old && sentinels.iter().all(|sentinel| sentinel.master_port("mymaster") == Some(new))
         });
         assert_eq!(new, best, "choice {round} of {ports:?}, last one first");
-        // Offsets of replicas follow their master's again; give them their places back.
-        for (&port, (_, offset, _)) in ports.iter().rev().zip(&order).skip(round + 1) {
+        // A replica that is told to follow another master holds what that one has; give the rest their places back.
+        let rest = &ports[..ports.len() - 1 - round];
+        let role = Role::Replica { host: "127.0.0.1".to_string(), port: new };
+        wait_for(LIMIT, "the rest to follow", || rest.iter().all(|&port| standin.state(port).role == role));
+        for (&port, (_, offset, _)) in rest.iter().rev().zip(&order[round + 1..]) {
             standin.set_offset(port, *offset);
         }
         wait_for(LIMIT, "the rest to be settled", || known(5 - round));
