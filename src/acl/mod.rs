@@ -14,15 +14,15 @@
 //! after `%RW~*`.
 
 mod catalog;
-mod log;
 mod password;
+mod refusals;
 mod rule;
 mod selector;
 mod user;
 
 pub use catalog::Catalog;
-pub use log::{Entry, Log, Reason};
 pub use password::Hash;
+pub use refusals::{Entry, Log, Reason};
 pub use rule::{Fault, Refused};
 pub use selector::{Asked, Denied, Selector};
 pub use user::{DEFAULT, User};

@@ -1,3 +1,5 @@
+//! Users as a whole: what is shown, what is refused, files, and what changed.
+
 use super::catalog::sample;
 use super::*;
 
