@@ -28,7 +28,7 @@ impl Checker for MajorityBehindLeader {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match &seen.fact {
-            Fact::Answers { vote, .. } => {
+            Fact::Answers { vote } => {
                 if let Some(leader) = vote.leader {
                     self.voters.entry((vote.epoch, leader)).or_default().insert(seen.who);
                 }

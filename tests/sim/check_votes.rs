@@ -30,7 +30,7 @@ impl Checker for OneVote {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match &seen.fact {
-            Fact::Answers { vote, .. } => match vote.leader {
+            Fact::Answers { vote } => match vote.leader {
                 Some(leader) => self.given(seen.who, vote.epoch, leader, "answer"),
                 None => Ok(()),
             },
