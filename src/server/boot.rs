@@ -6,6 +6,7 @@ use super::links::Links;
 use super::resolver::Resolver;
 use super::save::ConfigFile;
 use super::scripts::Scripts;
+use super::syslog::Syslog;
 use super::{Shell, listen, notify, sys};
 use crate::command::{CpuTimes, Facts, LogLevel};
 use crate::config::{self, Check, Loaded, Must, ServerOptions, Supervised};
@@ -73,7 +74,7 @@ impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp { loaded: Loaded { server: options, mut snapshot, notes, checks }, config_file } = start_up;
+        let StartUp { loaded: Loaded { server: options, snapshot, notes, checks }, config_file } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
@@ -81,11 +82,31 @@ impl Server {
         check_listening(&options)?;
         let source = source_address(&options)?;
         enter(&checks)?;
+        let logfile_given = !options.logfile.is_empty();
         let logfile = (!options.logfile.is_empty()).then(|| Path::new(&options.logfile));
-        super::log::start(logfile, loglevel(options.loglevel))
+        let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
+        super::log::start(logfile, syslog, loglevel(options.loglevel))
             .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
         announce(&options, &config_file, &notes);
+        let outcome = Server::bring_up(options, snapshot, file, source, config_file.display().to_string(), executable);
+        if let Err(why) = &outcome
+            && logfile_given
+        {
+            // Standard error may be nobody's; the log is where it is looked for.
+            warn!("{why}");
+        }
+        outcome
+    }
 
+    /// The part of the start that can be told in the log.
+    fn bring_up(
+        options: ServerOptions,
+        mut snapshot: Snapshot,
+        file: ConfigFile,
+        source: Option<IpAddr>,
+        config_file: String,
+        executable: String,
+    ) -> Result<Server, StartError> {
         let maxclients = descriptors(&options, &snapshot)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
         reactor
@@ -113,7 +134,7 @@ impl Server {
         facts.listeners = vec![format!("name=tcp,bind={},port={}", options.bind.join(",bind="), options.port)];
         facts.started = reactor.now();
         facts.executable = executable;
-        facts.config_file = config_file.display().to_string();
+        facts.config_file = config_file;
         facts.maxclients = maxclients;
         facts.loglevel = loglevel(options.loglevel);
         facts.protected_mode = options.protected_mode;
@@ -247,6 +268,9 @@ fn announce(options: &ServerOptions, config_file: &Path, notes: &[String]) {
     info!("Configuration and state are in {}", config_file.display());
     for note in notes {
         info!("{note}");
+    }
+    if !options.unixsocket.is_empty() {
+        warn!("unixsocket is not supported by this version: nobody listens on {}.", options.unixsocket);
     }
     if options.supervised == Supervised::Upstart {
         info!("supervised upstart is not supported, and means no.");

@@ -17,7 +17,7 @@
 //! | `clients`, `desk` | sockets of clients, and what their requests act on |
 //! | `links` | connections to masters, replicas and peers |
 //! | `save` | the configuration file as the durable state |
-//! | `log`, `notify`, `listen` | log lines, systemd, addresses to listen on |
+//! | `log`, `syslog`, `notify`, `listen` | log lines, systemd, addresses to listen on |
 //! | `scripts`, `resolver` | processes and the one helper thread |
 //! | `sys` | what std lacks; the only `unsafe` |
 
@@ -32,6 +32,7 @@ mod resolver;
 mod save;
 mod scripts;
 mod sys;
+mod syslog;
 
 pub use boot::{Server, StartError, StartUp};
 
@@ -132,7 +133,7 @@ impl Shell {
         }
         if self.now.since(self.housekept) >= HOUSEKEEPING_PERIOD {
             self.housekept = self.now;
-            self.sockets.close_idle(reactor, &mut self.desk);
+            self.sockets.look_through(reactor, &mut self.desk);
             let cut_off = self.desk.clients.enforce_soft_limit(self.now);
             self.desk.stats.output_limit_disconnections += cut_off as u64;
         }
