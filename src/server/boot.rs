@@ -168,6 +168,7 @@ impl Server {
             wake: None,
             sampled: now,
             housekept: now,
+            began: None,
         };
         // The first save is done before anybody is told that we are there.
         shell.before_sleep(&mut reactor);
