@@ -26,11 +26,22 @@ const DEFAULT_PIDFILE: &str = "/var/run/redis.pid";
 
 /// Why the server does not start, in a sentence for whoever started it.
 #[derive(Debug)]
-pub struct StartError(pub String);
+pub struct StartError {
+    text: String,
+    /// The log file has it. Then standard error should be left alone unless a person looks at it: wrappers that
+    /// know redis-sentinel expect nothing there once there is a log file.
+    pub logged: bool,
+}
+
+impl StartError {
+    fn new(text: impl Into<String>) -> StartError {
+        StartError { text: text.into(), logged: false }
+    }
+}
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -56,7 +67,7 @@ impl StartUp {
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
             listen::addresses(host, options.port)
-                .map_err(|why| StartError(format!("bind: '{host}' is no address of this machine: {why}.")))?;
+                .map_err(|why| StartError::new(format!("bind: '{host}' is no address of this machine: {why}.")))?;
         }
         Ok(())
     }
@@ -83,17 +94,18 @@ impl Server {
         let source = source_address(&options)?;
         enter(&checks)?;
         let logfile_given = !options.logfile.is_empty();
-        let logfile = (!options.logfile.is_empty()).then(|| Path::new(&options.logfile));
+        let logfile = logfile_given.then(|| Path::new(&options.logfile));
         let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
         super::log::start(logfile, syslog, loglevel(options.loglevel))
-            .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
+            .map_err(|why| StartError::new(format!("Can't open the log file {}: {why}", options.logfile)))?;
         announce(&options, &config_file, &notes);
-        let outcome = Server::bring_up(options, snapshot, file, source, config_file.display().to_string(), executable);
-        if let Err(why) = &outcome
+        let mut outcome =
+            Server::bring_up(options, snapshot, file, source, config_file.display().to_string(), executable);
+        if let Err(why) = &mut outcome
             && logfile_given
         {
-            // Standard error may be nobody's; the log is where it is looked for.
             warn!("{why}");
+            why.logged = ::log::max_level() >= ::log::LevelFilter::Warn;
         }
         outcome
     }
@@ -113,7 +125,7 @@ impl Server {
             .signals(&[libc::SIGTERM, libc::SIGINT, libc::SIGCHLD, libc::SIGHUP])
             .map_err(|why| broken("handling signals", &why))?;
         let listeners = listen::listen(&mut reactor, &options.bind, options.port, options.tcp_backlog)
-            .map_err(|why| StartError(why.to_string()))?;
+            .map_err(|why| StartError::new(why.to_string()))?;
         warn_if_open(&options, &listeners.iter().map(|(_, address)| *address).collect::<Vec<_>>());
 
         // From here on a failure shows in the log only.
@@ -212,12 +224,12 @@ fn loglevel(level: config::LogLevel) -> LogLevel {
 }
 
 fn broken(what: &str, why: &io::Error) -> StartError {
-    StartError(format!("The system refuses {what}: {why}"))
+    StartError::new(format!("The system refuses {what}: {why}"))
 }
 
 fn open_config_file(path: &Path) -> Result<ConfigFile, StartError> {
     let not_writable = |why: io::Error| {
-        StartError(format!("Sentinel config file {} is not writable: {why}. Exiting...", path.display()))
+        StartError::new(format!("Sentinel config file {} is not writable: {why}. Exiting...", path.display()))
     };
     let file = ConfigFile::read(path).map_err(not_writable)?;
     file.check_writable().map_err(not_writable)?;
@@ -240,7 +252,7 @@ fn enter(checks: &[Check]) -> Result<(), StartError> {
             Must::BeExecutable => sys::may_execute(Path::new(path)),
         };
         if !fine {
-            return Err(StartError(error.to_string()));
+            return Err(StartError::new(error.to_string()));
         }
     }
     Ok(())
@@ -248,7 +260,7 @@ fn enter(checks: &[Check]) -> Result<(), StartError> {
 
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
     if options.port == 0 || options.bind.is_empty() {
-        return Err(StartError("Configured to not listen anywhere: set port and bind. Exiting...".into()));
+        return Err(StartError::new("Configured to not listen anywhere: set port and bind. Exiting..."));
     }
     Ok(())
 }
@@ -258,7 +270,7 @@ fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError>
         "" | "*" => Ok(None),
         text => match text.parse() {
             Ok(ip) => Ok(Some(ip)),
-            Err(_) => Err(StartError(format!("bind-source-addr: '{text}' is no numeric address."))),
+            Err(_) => Err(StartError::new(format!("bind-source-addr: '{text}' is no numeric address."))),
         },
     }
 }
@@ -298,7 +310,7 @@ fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, St
             );
             Ok(fits)
         }
-        _ => Err(StartError(format!(
+        _ => Err(StartError::new(format!(
             "This process may have only {have} files open, and {RESERVED_FILES} are needed besides clients. Raise the limit \
              (ulimit -n, LimitNOFILE)."
         ))),
