@@ -24,6 +24,7 @@ fn redis_py_discovers_lists_and_survives_a_failover_in_both_protocols() {
     let Some(plan) = live::plan(3) else { return };
     let _turn = live::turn();
     let mut group = live::start(plan);
+    group.sentinels.iter().for_each(live::hurry);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/clients.py");
     let mut master = group.ports[0];
     for protocol in ["3", "2"] {
