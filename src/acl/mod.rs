@@ -14,15 +14,15 @@
 //! after `%RW~*`.
 
 mod catalog;
+mod journal;
 mod password;
-mod refusals;
 mod rule;
 mod selector;
 mod user;
 
 pub use catalog::Catalog;
+pub use journal::{Entry, Log, Reason};
 pub use password::Hash;
-pub use refusals::{Entry, Log, Reason};
 pub use rule::{Fault, Refused};
 pub use selector::{Asked, Denied, Selector};
 pub use user::{DEFAULT, User};

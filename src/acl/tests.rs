@@ -1,4 +1,4 @@
-//! Users as a whole: what is shown, what is refused, files, and what changed.
+//! The room as a whole: rules in, decisions out.
 
 use super::catalog::sample;
 use super::*;
