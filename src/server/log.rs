@@ -14,7 +14,8 @@
 //! file; only when it does not is the file opened again. Same visible behaviour, a third of the system
 //! calls, and a directory that became unwritable does not silence the log.
 
-use super::sys;
+use super::sys::{self, LocalTime};
+use super::syslog::{MONTHS, Syslog};
 use crate::command::LogLevel;
 use crate::core::Level;
 use log::LevelFilter;
@@ -22,22 +23,29 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Starts the log of the process: on standard output, or in `file`.
-pub fn start(file: Option<&Path>, level: LogLevel) -> io::Result<()> {
+/// Starts the log of the process: on standard output, or in `file`; and in syslog as well if that is given.
+pub fn start(file: Option<&Path>, syslog: Option<Syslog>, level: LogLevel) -> io::Result<()> {
     let target = match file {
         None => env_logger::Target::Stdout,
         Some(path) => env_logger::Target::Pipe(Box::new(LogFile::open(path)?)),
     };
+    let syslog = syslog.map(Mutex::new);
     env_logger::Builder::new()
         .filter_level(LevelFilter::Trace)
         .target(target)
-        .format(|out, record| {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            out.write_all(
-                line(std::process::id(), now.as_millis(), record.level(), &record.args().to_string()).as_bytes(),
-            )
+        .format(move |out, record| {
+            let pid = std::process::id();
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+            let at = sys::local_time(i64::try_from(now / 1000).unwrap_or(0));
+            let text = harmless(&record.args().to_string());
+            if let Some(syslog) = &syslog {
+                let mut syslog = syslog.lock().unwrap_or_else(PoisonError::into_inner);
+                syslog.send(pid, at, record.level(), &text);
+            }
+            out.write_all(line(pid, at, now % 1000, record.level(), &text).as_bytes())
         })
         .try_init()
         .map_err(io::Error::other)?;
@@ -67,27 +75,23 @@ pub fn level_of(level: Level) -> log::Level {
     }
 }
 
-/// One finished line. `wall_ms` counts from 1970.
-fn line(pid: u32, wall_ms: u128, level: log::Level, text: &str) -> String {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let at = sys::local_time(i64::try_from(wall_ms / 1000).unwrap_or(0));
+/// One finished line.
+fn line(pid: u32, at: LocalTime, millis: u128, level: log::Level, text: &str) -> String {
     let sign = match level {
         log::Level::Error | log::Level::Warn => '#',
         log::Level::Info => '*',
         log::Level::Debug => '-',
         log::Level::Trace => '.',
     };
-    let mut line = format!(
-        "{pid}:X {:02} {} {} {:02}:{:02}:{:02}.{:03} {sign} ",
-        at.day,
-        MONTHS[at.month],
-        at.year,
-        at.hour,
-        at.minute,
-        at.second,
-        wall_ms % 1000
-    );
-    // What peers and clients send ends up here: a line break of theirs must not forge a line of ours.
+    format!(
+        "{pid}:X {:02} {} {} {:02}:{:02}:{:02}.{millis:03} {sign} {text}\n",
+        at.day, MONTHS[at.month], at.year, at.hour, at.minute, at.second,
+    )
+}
+
+/// What peers and clients send ends up here: a line break of theirs must not forge a line of ours.
+fn harmless(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
     for letter in text.chars() {
         if letter.is_control() {
             line.extend(letter.escape_default());
@@ -95,7 +99,6 @@ fn line(pid: u32, wall_ms: u128, level: log::Level, text: &str) -> String {
             line.push(letter);
         }
     }
-    line.push('\n');
     line
 }
 
@@ -136,15 +139,11 @@ mod tests {
 
     #[test]
     fn a_line_has_the_shape_of_redis_and_cannot_be_forged() {
-        let text = line(42, 1_000_000_000_007, log::Level::Warn, "+sdown a\nb");
-        let words: Vec<&str> = text.split(' ').collect();
-        assert_eq!(words[0], "42:X");
-        assert_eq!((words[2], words[3]), ("Sep", "2001"));
-        assert!(words[4].ends_with(".007"), "{text}");
-        assert!(text.ends_with(" # +sdown a\\nb\n"), "{text}");
-        assert_eq!(text.matches('\n').count(), 1);
+        let at = LocalTime { year: 2001, month: 8, day: 9, hour: 1, minute: 46, second: 40 };
+        let text = line(42, at, 7, log::Level::Warn, &harmless("+sdown a\nb"));
+        assert_eq!(text, "42:X 09 Sep 2001 01:46:40.007 # +sdown a\\nb\n");
         for (level, sign) in [(log::Level::Info, '*'), (log::Level::Debug, '-'), (log::Level::Trace, '.')] {
-            assert!(line(1, 0, level, "x").ends_with(&format!(" {sign} x\n")));
+            assert!(line(1, at, 0, level, "x").ends_with(&format!(" {sign} x\n")));
         }
     }
 
