@@ -243,7 +243,7 @@ fn enter(checks: &[Check]) -> Result<(), StartError> {
 
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
     if options.unixsocket.is_empty() && (options.port == 0 || options.bind.is_empty()) {
-        return Err(StartError("Configured to not listen anywhere: set port and bind. Exiting...".into()));
+        return Err(StartError("Configured to not listen anywhere, exiting: set port and bind, or unixsocket.".into()));
     }
     Ok(())
 }

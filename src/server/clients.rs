@@ -96,9 +96,8 @@ impl Sockets {
             reactor.close(stream);
             return;
         }
-        if self.keepalive > 0 {
-            let _ = reactor.set_keepalive(stream, self.keepalive);
-        }
+        // The reactor has a period of its own; 0 must turn that off.
+        let _ = reactor.set_keepalive(stream, self.keepalive);
         let (remote, local) = match peer {
             Some(peer) => {
                 (peer.to_string(), reactor.local_addr(stream).map(|local| local.to_string()).unwrap_or_default())
