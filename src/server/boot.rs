@@ -9,7 +9,8 @@ use super::resolver::Resolver;
 use super::save::ConfigFile;
 use super::scripts::Scripts;
 use super::syslog::Syslog;
-use super::{Shell, listen, sys};
+use super::{Shell, access, listen, sys};
+use crate::acl::Acl;
 use crate::command::{CpuTimes, Facts, LogLevel};
 use crate::config::{self, Check, Loaded, Must, ServerOptions};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
@@ -55,6 +56,7 @@ impl StartUp {
         check_listening(options)?;
         source_address(options)?;
         enter(&self.loaded.checks)?;
+        access::load(options, &self.loaded.users)?;
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
             listen::addresses(host, options.port)
@@ -77,7 +79,7 @@ impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp { loaded: Loaded { server: options, mut snapshot, notes, checks }, config_file } = start_up;
+        let StartUp { loaded: Loaded { server: options, mut snapshot, users, notes, checks }, config_file } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = executable();
@@ -85,11 +87,15 @@ impl Server {
         check_listening(&options)?;
         let source = source_address(&options)?;
         enter(&checks)?;
+        let acl = access::load(&options, &users)?;
         let logfile = (!options.logfile.is_empty()).then(|| Path::new(&options.logfile));
         let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
         super::log::start(logfile, syslog, loglevel(options.loglevel))
             .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
         announce(&config_file, &notes);
+        if let Some(doubt) = access::doubt(&options, &acl) {
+            warn!("{doubt}");
+        }
 
         let maxclients = descriptors(&options, &snapshot)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
@@ -104,7 +110,7 @@ impl Server {
         }
         let socket_file = listen_unix(&mut reactor, &options)?;
         warn_if_backlog_is_cut(&options);
-        warn_if_open(&options, &listeners.iter().map(|(_, address)| *address).collect::<Vec<_>>());
+        warn_if_open(&options, &acl, &listeners.iter().map(|(_, address)| *address).collect::<Vec<_>>());
 
         // From here on a failure shows in the log only.
         let (supervisor, missing) = Supervisor::find(options.supervised);
@@ -141,6 +147,10 @@ impl Server {
         facts.os = sys::system_name();
         facts.cpu_times = cpu_times;
         facts.is_executable = |path| sys::may_execute(Path::new(path));
+        facts.entropy = |bytes| sys::entropy(bytes).is_ok();
+        facts.aclfile.clone_from(&options.aclfile);
+        facts.read_file = access::read_file;
+        facts.write_file = access::write_file;
 
         info!("Running mode=sentinel, port={}.", options.port);
         info!("Sentinel ID is {myid}");
@@ -155,7 +165,7 @@ impl Server {
         }
         let waker = reactor.waker().map_err(|why| broken("the event loop", &why))?;
         let sockets = Sockets::new(&options);
-        let mut desk = Desk::new(sentinel, facts, options);
+        let mut desk = Desk::new(sentinel, facts, options, acl);
         (desk.clients.normal_limit, desk.clients.pubsub_limit) =
             (desk.options.output_normal, desk.options.output_pubsub);
         let mut shell = Shell {
@@ -322,11 +332,12 @@ fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, St
     }
 }
 
-fn warn_if_open(options: &ServerOptions, listeners: &[SocketAddr]) {
+fn warn_if_open(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) {
     let public = listeners.iter().any(|address| !address.ip().is_loopback());
-    if public && !options.protected_mode && options.requirepass.is_empty() {
+    if public && !options.protected_mode && acl.default_user().is_open() {
         warn!(
-            "Anybody who reaches this port can reconfigure this Sentinel: there is neither requirepass nor protected-mode."
+            "Anybody who reaches this port can reconfigure this Sentinel: the default user needs no password, and there is no \
+             protected-mode."
         );
     }
 }

@@ -9,7 +9,7 @@
 //! [`OUTPUT_PAUSE`] bytes wait for it. In both cases the bytes stay in the kernel, which slows the sender down.
 
 use super::desk::Desk;
-use crate::base::Millis;
+use crate::base::{Millis, limits};
 use crate::command::{self, ClientId};
 use crate::config::ServerOptions;
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
@@ -60,6 +60,8 @@ struct Socket {
     paused: bool,
     /// The decoder may hold whole requests that had to wait.
     backlog: bool,
+    /// Held to the limits of a client that owes a password.
+    stranger: bool,
 }
 
 impl Sockets {
@@ -82,7 +84,7 @@ impl Sockets {
         let refusal = if desk.clients.len() >= desk.facts.maxclients {
             Some(MAXCLIENTS_REACHED)
         } else if desk.facts.protected_mode
-            && desk.options.requirepass.is_empty()
+            && desk.acl.default_user().needs_no_password()
             && peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback())
         {
             Some(PROTECTED)
@@ -109,11 +111,12 @@ impl Sockets {
         if let Some(client) = desk.clients.get_mut(client) {
             client.unix = peer.is_none();
             client.fd = i64::try_from(stream.slot()).unwrap_or(-1);
+            client.authenticated = desk.acl.default_user().is_open();
         }
         self.by_client.insert(client, stream);
         let mut decoder = RequestDecoder::new();
         decoder.set_limits(self.limits);
-        self.by_stream.insert(stream, Socket { client, decoder, paused: false, backlog: false });
+        self.by_stream.insert(stream, Socket { client, decoder, paused: false, backlog: false, stranger: false });
     }
 
     /// Whether the stream is a client's.
@@ -129,7 +132,7 @@ impl Sockets {
         let mut read = false;
         loop {
             if socket.backlog {
-                socket.execute(&mut self.argv, desk, reactor.now(), &mut requests);
+                socket.execute(&mut self.argv, self.limits, desk, reactor.now(), &mut requests);
             }
             let Some(client) = desk.clients.get_mut(socket.client) else { return };
             client.query_buffered = socket.decoder.buffered();
@@ -214,6 +217,12 @@ impl Sockets {
                 Write::Failed(_) => return,
             }
         }
+        if client.waiting() > limits::UNAUTHENTICATED_OUTPUT && command::owes_password(&desk.acl, client) {
+            log::warn!("Client {} has not logged in and does not read its replies: cut off.", client.addr);
+            desk.stats.output_limit_disconnections += 1;
+            self.drop_client(reactor, stream, desk);
+            return;
+        }
         if client.waiting() > 0 {
             if client.sent >= CUT {
                 client.out.drain(..client.sent);
@@ -278,7 +287,7 @@ impl Sockets {
 impl Socket {
     /// Executes buffered requests until there is none, the client has to wait, or its share of this turn is
     /// used up (`backlog` then stays set).
-    fn execute(&mut self, argv: &mut Argv, desk: &mut Desk, now: Millis, requests: &mut usize) {
+    fn execute(&mut self, argv: &mut Argv, trusted: RequestLimits, desk: &mut Desk, now: Millis, requests: &mut usize) {
         let before = desk.clients.get(self.client).map_or(0, |client| client.out.len());
         loop {
             let Some(client) = desk.clients.get_mut(self.client) else { return };
@@ -287,6 +296,11 @@ impl Socket {
                 || client.out.len().saturating_sub(before) >= REPLIES_PER_TURN
             {
                 return;
+            }
+            let stranger = command::owes_password(&desk.acl, client);
+            if stranger != self.stranger {
+                self.stranger = stranger;
+                self.decoder.set_limits(if stranger { RequestLimits::UNAUTHENTICATED } else { trusted });
             }
             match self.decoder.next(argv) {
                 Ok(true) => {

@@ -13,7 +13,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `boot` | from options and configuration to a running server |
+//! | `boot`, `access` | from options and configuration to a running server, and to its users |
 //! | `clients`, `desk` | sockets of clients, and what their requests act on |
 //! | `links` | connections to masters, replicas and peers |
 //! | `save` | the configuration file as the durable state |
@@ -21,6 +21,7 @@
 //! | `scripts`, `resolver` | processes and the one helper thread |
 //! | `sys` | what std lacks; the only `unsafe` |
 
+mod access;
 mod boot;
 mod clients;
 mod desk;
@@ -95,6 +96,9 @@ impl Shell {
         match effect {
             Effect::Save => {
                 let snapshot = self.desk.sentinel.snapshot();
+                if self.desk.options.aclfile.is_empty() {
+                    self.desk.options.users = self.desk.acl.changes();
+                }
                 let options = &self.desk.options;
                 let ok = self.file.save(|old| config::rewrite(old, &snapshot, options));
                 // A slow disk must not look like an instant to the core.
