@@ -137,13 +137,13 @@ fn a_file_system_that_becomes_read_only_is_told_and_written_again_when_it_is_not
     let mut client = placed.client();
     let before = placed.conf();
     let state = placed.folder.path("state");
-    mount_in(pid(&placed.process), &["-o", "remount,ro", state.to_str().unwrap()]);
+    mount_in(pid(&placed.process), &["-o", "remount,bind,ro", state.to_str().unwrap()]);
     let reply = client.ask("SENTINEL SET m quorum 3");
     assert!(reply.starts_with("-ERR Failed to save config file"), "{reply}");
     assert_eq!(info(&mut client, "sentinel_config_save_failing"), "1");
     assert_eq!(client.ask("PING"), "+PONG");
     assert_eq!(placed.conf(), before);
-    mount_in(pid(&placed.process), &["-o", "remount,rw", state.to_str().unwrap()]);
+    mount_in(pid(&placed.process), &["-o", "remount,bind,rw", state.to_str().unwrap()]);
     placed.until_saved();
     assert!(placed.conf().contains("sentinel monitor m 127.0.0.1 1 3\n"), "{}", placed.conf());
 }

@@ -72,38 +72,53 @@ fn through_a_link_named_redis_server_it_wants_to_hear_that_a_sentinel_is_meant()
 
 // ---------------------------------------------------------------- supervision
 
-/// The end of systemd: a socket in a folder, and what arrives there.
-struct Systemd {
+/// The end of systemd, or of syslog: a socket, and what arrives there.
+struct Listener {
     socket: UnixDatagram,
     path: PathBuf,
 }
 
-impl Systemd {
-    fn new(folder: &Folder) -> Systemd {
-        let path = folder.path("notify");
+impl Listener {
+    fn new(path: PathBuf) -> Listener {
         let socket = UnixDatagram::bind(&path).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Systemd { socket, path }
+        Listener { socket, path }
     }
 
     fn hear(&self) -> String {
-        let mut bytes = [0; 256];
-        let length = self.socket.recv(&mut bytes).expect("a message to systemd");
-        text(&bytes[..length])
+        self.receive().expect("a message")
     }
 
+    /// What is there is taken away first.
     fn hears_nothing_for(&self, time: Duration) -> bool {
+        self.socket.set_nonblocking(true).unwrap();
+        while self.receive().is_ok() {}
+        self.socket.set_nonblocking(false).unwrap();
         self.socket.set_read_timeout(Some(time)).unwrap();
-        let heard = self.socket.recv(&mut [0; 256]);
+        let heard = self.receive();
         self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        heard.is_err_and(|why| why.kind() == ErrorKind::WouldBlock)
+        match heard {
+            Ok(text) => panic!("heard {text:?}"),
+            Err(why) => why.kind() == ErrorKind::WouldBlock,
+        }
+    }
+
+    /// With a time-out the call ends at signals that others get, too.
+    fn receive(&self) -> std::io::Result<String> {
+        let mut bytes = [0; 2048];
+        loop {
+            match self.socket.recv(&mut bytes) {
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                other => return other.map(|length| text(&bytes[..length])),
+            }
+        }
     }
 }
 
 #[test]
 fn r119_the_watchdog_is_fed_as_long_as_the_loop_turns() {
     let folder = Folder::new();
-    let systemd = Systemd::new(&folder);
+    let systemd = Listener::new(folder.path("notify"));
     let sentinel = Sentinel::start_in(Folder::new(), "supervised systemd\n", |command| {
         command.env("NOTIFY_SOCKET", &systemd.path).env("WATCHDOG_USEC", "200000");
     });
@@ -115,9 +130,6 @@ fn r119_the_watchdog_is_fed_as_long_as_the_loop_turns() {
     // A process that hangs must not look alive.
     signal(sentinel.pid(), "STOP");
     until_state(sentinel.pid(), 'T');
-    systemd.socket.set_nonblocking(true).unwrap();
-    while systemd.socket.recv(&mut [0; 256]).is_ok() {}
-    systemd.socket.set_nonblocking(false).unwrap();
     assert!(systemd.hears_nothing_for(Duration::from_millis(400)));
     signal(sentinel.pid(), "CONT");
     assert_eq!(systemd.hear(), "WATCHDOG=1\n");
@@ -131,7 +143,7 @@ fn r119_the_watchdog_is_fed_as_long_as_the_loop_turns() {
 fn the_watchdog_of_another_process_is_not_fed_and_without_one_nothing_is_said() {
     for (name, value) in [("WATCHDOG_PID", "1"), ("WATCHDOG_USEC", "0"), ("WATCHDOG_USEC", "soon")] {
         let folder = Folder::new();
-        let systemd = Systemd::new(&folder);
+        let systemd = Listener::new(folder.path("notify"));
         let sentinel = Sentinel::start_in(Folder::new(), "supervised auto\n", |command| {
             command.env("NOTIFY_SOCKET", &systemd.path).env("WATCHDOG_USEC", "2000").env(name, value);
         });
@@ -235,8 +247,7 @@ fn syslog_gets_every_line_under_our_name_and_facility() {
     std::fs::create_dir(folder.path("dev")).unwrap();
     folder.write("dev/null", "");
     // /dev/log of the Sentinel alone.
-    let syslog = UnixDatagram::bind(folder.path("dev/log")).unwrap();
-    syslog.set_read_timeout(Some(PATIENCE)).unwrap();
+    let syslog = Listener::new(folder.path("dev/log"));
     let port = free_port();
     let conf = folder.write(
         "s.conf",
@@ -253,9 +264,7 @@ fn syslog_gets_every_line_under_our_name_and_facility() {
     let tag = format!(" guard[{}]: ", pid(&process));
     let mut lines = Vec::new();
     until("the event", || {
-        let mut bytes = [0; 1024];
-        let length = syslog.recv(&mut bytes).unwrap();
-        lines.push(text(&bytes[..length]));
+        lines.push(syslog.hear());
         lines.last().unwrap().contains("+set master m").then_some(())
     });
     // local3 is 19; warning is 4 and notice is 5.
@@ -317,7 +326,7 @@ fn the_line_of_our_unit_starts_it_and_systemd_hears_of_it() {
     assert_eq!(words.next(), Some("/usr/bin/watchfire"));
     assert_eq!(words.next(), Some("/etc/watchfire/sentinel.conf"));
     let folder = Folder::new();
-    let systemd = Systemd::new(&folder);
+    let systemd = Listener::new(folder.path("notify"));
     let mut sample = include_str!("../conf/sentinel.conf").to_owned();
     let port = free_port();
     sample = sample.replace("\nport 26379\n", &format!("\nport {port}\nbind 127.0.0.1\n"));
@@ -356,7 +365,7 @@ fn r119_debians_unit_works_with_only_the_program_replaced() {
     let (user, group) = (unit_value(&unit, "User"), unit_value(&unit, "Group"));
     let line = unit_value(&unit, "ExecStart");
     let folder = Folder::new();
-    let systemd = Systemd::new(&folder);
+    let systemd = Listener::new(folder.path("notify"));
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&systemd.path, open).unwrap();
     // What systemd makes for it, or lets it write: fresh folders over the system's.
@@ -385,8 +394,7 @@ fn r119_debians_unit_works_with_only_the_program_replaced() {
             folder.read("err"),
             folder.read("log/redis-sentinel.log")
         );
-        let mut bytes = [0; 256];
-        systemd.socket.recv(&mut bytes).ok().map(|length| text(&bytes[..length]))
+        systemd.receive().ok()
     });
     systemd.socket.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(first, "STATUS=Ready to accept connections\n");
