@@ -29,11 +29,22 @@ const DEFAULT_PIDFILE: &str = "/var/run/redis.pid";
 
 /// Why the server does not start, in a sentence for whoever started it.
 #[derive(Debug)]
-pub struct StartError(pub String);
+pub struct StartError {
+    text: String,
+    /// The log file has it. Then standard error should be left alone unless a person looks at it: wrappers that
+    /// know redis-sentinel expect nothing there once there is a log file.
+    pub logged: bool,
+}
+
+impl StartError {
+    pub(super) fn new(text: impl Into<String>) -> StartError {
+        StartError { text: text.into(), logged: false }
+    }
+}
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -60,7 +71,7 @@ impl StartUp {
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
             listen::addresses(host, options.port)
-                .map_err(|why| StartError(format!("bind: '{host}' is no address of this machine: {why}.")))?;
+                .map_err(|why| StartError::new(format!("bind: '{host}' is no address of this machine: {why}.")))?;
         }
         Ok(())
     }
@@ -79,7 +90,7 @@ impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp { loaded: Loaded { server: options, mut snapshot, users, notes, checks }, config_file } = start_up;
+        let StartUp { loaded: Loaded { server: options, snapshot, users, notes, checks }, config_file } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = executable();
@@ -88,15 +99,36 @@ impl Server {
         let source = source_address(&options)?;
         enter(&checks)?;
         let acl = access::load(&options, &users)?;
-        let logfile = (!options.logfile.is_empty()).then(|| Path::new(&options.logfile));
+        let logfile_given = !options.logfile.is_empty();
+        let logfile = logfile_given.then(|| Path::new(&options.logfile));
         let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
         super::log::start(logfile, syslog, loglevel(options.loglevel))
-            .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
+            .map_err(|why| StartError::new(format!("Can't open the log file {}: {why}", options.logfile)))?;
         announce(&config_file, &notes);
         if let Some(doubt) = access::doubt(&options, &acl) {
             warn!("{doubt}");
         }
+        let mut outcome =
+            Server::bring_up(options, acl, snapshot, file, source, config_file.display().to_string(), executable);
+        if let Err(why) = &mut outcome
+            && logfile_given
+        {
+            warn!("{why}");
+            why.logged = ::log::max_level() >= ::log::LevelFilter::Warn;
+        }
+        outcome
+    }
 
+    /// The part of the start that can be told in the log.
+    fn bring_up(
+        options: ServerOptions,
+        acl: Acl,
+        mut snapshot: Snapshot,
+        file: ConfigFile,
+        source: Option<IpAddr>,
+        config_file: String,
+        executable: String,
+    ) -> Result<Server, StartError> {
         let maxclients = descriptors(&options, &snapshot)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
         reactor
@@ -106,7 +138,7 @@ impl Server {
         let mut listeners = Vec::new();
         if options.port != 0 && !options.bind.is_empty() {
             listeners = listen::listen(&mut reactor, &options.bind, options.port, options.tcp_backlog)
-                .map_err(|why| StartError(why.to_string()))?;
+                .map_err(|why| StartError::new(why.to_string()))?;
         }
         let socket_file = listen_unix(&mut reactor, &options)?;
         warn_if_backlog_is_cut(&options);
@@ -139,7 +171,7 @@ impl Server {
         }
         facts.started = reactor.now();
         facts.executable = executable;
-        facts.config_file = config_file.display().to_string();
+        facts.config_file = config_file;
         facts.maxclients = maxclients;
         facts.loglevel = loglevel(options.loglevel);
         facts.protected_mode = options.protected_mode;
@@ -181,6 +213,7 @@ impl Server {
             watchdog: Watchdog::find(supervisor, now),
             sampled: now,
             housekept: now,
+            began: None,
         };
         // The first save is done before anybody is told that we are there.
         shell.before_sleep(&mut reactor);
@@ -217,12 +250,12 @@ fn loglevel(level: config::LogLevel) -> LogLevel {
 }
 
 fn broken(what: &str, why: &io::Error) -> StartError {
-    StartError(format!("The system refuses {what}: {why}"))
+    StartError::new(format!("The system refuses {what}: {why}"))
 }
 
 fn open_config_file(path: &Path) -> Result<ConfigFile, StartError> {
     let not_writable = |why: io::Error| {
-        StartError(format!("Sentinel config file {} is not writable: {why}. Exiting...", path.display()))
+        StartError::new(format!("Sentinel config file {} is not writable: {why}. Exiting...", path.display()))
     };
     let file = ConfigFile::read(path).map_err(not_writable)?;
     file.check_writable().map_err(not_writable)?;
@@ -245,7 +278,7 @@ fn enter(checks: &[Check]) -> Result<(), StartError> {
             Must::BeExecutable => sys::may_execute(Path::new(path)),
         };
         if !fine {
-            return Err(StartError(error.to_string()));
+            return Err(StartError::new(error.to_string()));
         }
     }
     Ok(())
@@ -253,7 +286,7 @@ fn enter(checks: &[Check]) -> Result<(), StartError> {
 
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
     if options.unixsocket.is_empty() && (options.port == 0 || options.bind.is_empty()) {
-        return Err(StartError("Configured to not listen anywhere, exiting: set port and bind, or unixsocket.".into()));
+        return Err(StartError::new("Configured to not listen anywhere, exiting: set port and bind, or unixsocket."));
     }
     Ok(())
 }
@@ -265,7 +298,7 @@ fn listen_unix(reactor: &mut Reactor, options: &ServerOptions) -> Result<Option<
     let path = Path::new(&options.unixsocket);
     SocketFile::listen(reactor, path, options.unixsocketperm, options.tcp_backlog)
         .map(Some)
-        .map_err(|why| StartError(format!("Failed opening Unix socket {}: {why}", options.unixsocket)))
+        .map_err(|why| StartError::new(format!("Failed opening Unix socket {}: {why}", options.unixsocket)))
 }
 
 /// The kernel has a bound of its own, and keeps silent about it.
@@ -291,7 +324,7 @@ fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError>
         "" | "*" => Ok(None),
         text => match text.parse() {
             Ok(ip) => Ok(Some(ip)),
-            Err(_) => Err(StartError(format!("bind-source-addr: '{text}' is no numeric address."))),
+            Err(_) => Err(StartError::new(format!("bind-source-addr: '{text}' is no numeric address."))),
         },
     }
 }
@@ -325,7 +358,7 @@ fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, St
             );
             Ok(fits)
         }
-        _ => Err(StartError(format!(
+        _ => Err(StartError::new(format!(
             "This process may have only {have} files open, and {RESERVED_FILES} are needed besides clients. Raise the limit \
              (ulimit -n, LimitNOFILE)."
         ))),

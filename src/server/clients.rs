@@ -27,6 +27,8 @@ pub const OUTPUT_PAUSE: usize = 32 * 1024 * 1024;
 /// Written bytes are cut off the front of a reply buffer in pieces of this size, so that a long buffer is
 /// not moved for every write.
 const CUT: usize = 256 * 1024;
+/// A client that has sent nothing for so many ms does without an input buffer.
+const QUIET: u64 = 2000;
 /// An emptied buffer larger than this gives its memory back.
 const BUFFER_KEPT: usize = 16 * 1024;
 
@@ -98,8 +100,9 @@ impl Sockets {
             reactor.close(stream);
             return;
         }
-        // The reactor has a period of its own; 0 must turn that off.
-        let _ = reactor.set_keepalive(stream, self.keepalive);
+        if self.keepalive != limits::KEEPALIVE_SECONDS {
+            let _ = reactor.set_keepalive(stream, self.keepalive);
+        }
         let (remote, local) = match peer {
             Some(peer) => {
                 (peer.to_string(), reactor.local_addr(stream).map(|local| local.to_string()).unwrap_or_default())
@@ -257,13 +260,19 @@ impl Sockets {
         }
     }
 
-    /// Closes clients that have been silent for longer than `timeout` says (0: never). Subscribers may be silent.
-    pub fn close_idle(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
+    /// Closes clients that have been silent for longer than `timeout` says (0: never; subscribers may be silent), and
+    /// takes back the input buffers of those that are quiet. To be called about once a second.
+    pub fn look_through(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
+        let now = reactor.now();
+        for socket in self.by_stream.values_mut() {
+            if desk.clients.get(socket.client).is_some_and(|client| now.since(client.last_active) > QUIET) {
+                socket.decoder.release();
+            }
+        }
         let idle_ms = u64::from(desk.options.timeout) * 1000;
         if idle_ms == 0 {
             return;
         }
-        let now = reactor.now();
         let idle: Vec<ClientId> = desk
             .clients
             .iter()

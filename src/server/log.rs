@@ -14,38 +14,36 @@
 //! file; only when it does not is the file opened again. Same visible behaviour, a third of the system
 //! calls, and a directory that became unwritable does not silence the log.
 
-use super::sys::{self, LocalTime};
-use super::syslog::{MONTHS, Syslog};
+use super::sys;
+use super::syslog::Syslog;
 use crate::command::LogLevel;
 use crate::core::Level;
 use log::LevelFilter;
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Starts the log of the process: on standard output, or in `file`; and in syslog as well if that is given.
+/// Starts the log of the process: on standard output, or in `file`; and to `syslog` as well, if given.
 pub fn start(file: Option<&Path>, syslog: Option<Syslog>, level: LogLevel) -> io::Result<()> {
     let target = match file {
         None => env_logger::Target::Stdout,
         Some(path) => env_logger::Target::Pipe(Box::new(LogFile::open(path)?)),
     };
-    let syslog = syslog.map(Mutex::new);
     env_logger::Builder::new()
         .filter_level(LevelFilter::Trace)
         .target(target)
         .format(move |out, record| {
-            let pid = std::process::id();
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-            let at = sys::local_time(i64::try_from(now / 1000).unwrap_or(0));
-            let text = harmless(&record.args().to_string());
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let text = record.args().to_string();
+            let text = printable(&text);
+            let line = line(std::process::id(), now.as_millis(), record.level(), &text);
             if let Some(syslog) = &syslog {
-                let mut syslog = syslog.lock().unwrap_or_else(PoisonError::into_inner);
-                syslog.send(pid, at, record.level(), &text);
+                syslog.say(record.level(), now.as_secs(), &text);
             }
-            out.write_all(line(pid, at, now % 1000, record.level(), &text).as_bytes())
+            out.write_all(line.as_bytes())
         })
         .try_init()
         .map_err(io::Error::other)?;
@@ -75,31 +73,44 @@ pub fn level_of(level: Level) -> log::Level {
     }
 }
 
-/// One finished line.
-fn line(pid: u32, at: LocalTime, millis: u128, level: log::Level, text: &str) -> String {
+/// One finished line. `wall_ms` counts from 1970.
+fn line(pid: u32, wall_ms: u128, level: log::Level, text: &str) -> String {
+    let at = sys::local_time(i64::try_from(wall_ms / 1000).unwrap_or(0));
     let sign = match level {
         log::Level::Error | log::Level::Warn => '#',
         log::Level::Info => '*',
         log::Level::Debug => '-',
         log::Level::Trace => '.',
     };
-    format!(
-        "{pid}:X {:02} {} {} {:02}:{:02}:{:02}.{millis:03} {sign} {text}\n",
-        at.day, MONTHS[at.month], at.year, at.hour, at.minute, at.second,
-    )
+    let mut line = format!(
+        "{pid}:X {:02} {} {} {:02}:{:02}:{:02}.{:03} {sign} ",
+        at.day,
+        sys::MONTHS[at.month],
+        at.year,
+        at.hour,
+        at.minute,
+        at.second,
+        wall_ms % 1000
+    );
+    line.push_str(text);
+    line.push('\n');
+    line
 }
 
-/// What peers and clients send ends up here: a line break of theirs must not forge a line of ours.
-fn harmless(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
+/// What peers and clients send ends up in the log: a line break of theirs must not forge a line of ours.
+fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len() + 8);
     for letter in text.chars() {
         if letter.is_control() {
-            line.extend(letter.escape_default());
+            clean.extend(letter.escape_default());
         } else {
-            line.push(letter);
+            clean.push(letter);
         }
     }
-    line
+    Cow::Owned(clean)
 }
 
 /// A log file that follows its name.
@@ -139,11 +150,15 @@ mod tests {
 
     #[test]
     fn a_line_has_the_shape_of_redis_and_cannot_be_forged() {
-        let at = LocalTime { year: 2001, month: 8, day: 9, hour: 1, minute: 46, second: 40 };
-        let text = line(42, at, 7, log::Level::Warn, &harmless("+sdown a\nb"));
-        assert_eq!(text, "42:X 09 Sep 2001 01:46:40.007 # +sdown a\\nb\n");
+        let text = line(42, 1_000_000_000_007, log::Level::Warn, &printable("+sdown a\nb"));
+        let words: Vec<&str> = text.split(' ').collect();
+        assert_eq!(words[0], "42:X");
+        assert_eq!((words[2], words[3]), ("Sep", "2001"));
+        assert!(words[4].ends_with(".007"), "{text}");
+        assert!(text.ends_with(" # +sdown a\\nb\n"), "{text}");
+        assert_eq!(text.matches('\n').count(), 1);
         for (level, sign) in [(log::Level::Info, '*'), (log::Level::Debug, '-'), (log::Level::Trace, '.')] {
-            assert!(line(1, at, 0, level, "x").ends_with(&format!(" {sign} x\n")));
+            assert!(line(1, 0, level, "x").ends_with(&format!(" {sign} x\n")));
         }
     }
 

@@ -50,6 +50,7 @@ use resolver::Resolver;
 use save::ConfigFile;
 use scripts::Scripts;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 /// How often counters are sampled for the rates in INFO, and how often clients are looked through, in ms.
 const SAMPLE_PERIOD: u64 = 100;
@@ -74,6 +75,8 @@ struct Shell {
     watchdog: Option<Watchdog>,
     sampled: Millis,
     housekept: Millis,
+    /// When the work of this turn began; `None` while it sleeps.
+    began: Option<Instant>,
 }
 
 impl Shell {
@@ -139,7 +142,7 @@ impl Shell {
         }
         if self.now.since(self.housekept) >= HOUSEKEEPING_PERIOD {
             self.housekept = self.now;
-            self.sockets.close_idle(reactor, &mut self.desk);
+            self.sockets.look_through(reactor, &mut self.desk);
             self.desk.clients.enforce_soft_limits(self.now);
         }
     }
@@ -160,8 +163,10 @@ impl Shell {
         }
     }
 
+    /// To be called first in every callback: takes the time of this turn over.
     fn advance(&mut self, reactor: &Reactor) {
         self.now = self.now.max(reactor.now());
+        self.began.get_or_insert_with(Instant::now);
     }
 }
 
@@ -185,12 +190,16 @@ impl Handler for Shell {
         self.sockets.flush(reactor, &mut self.desk);
         self.arm(reactor);
         self.desk.stats.loop_cycles += 1;
+        if let Some(began) = self.began.take() {
+            self.desk.stats.loop_usec += u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
+        }
         if self.desk.shutdown {
             reactor.stop();
         }
     }
 
     fn accepted(&mut self, reactor: &mut Reactor, _listener: Token, stream: Token, peer: Option<SocketAddr>) {
+        self.advance(reactor);
         self.sockets.accepted(reactor, stream, peer, &mut self.desk);
     }
 
@@ -211,6 +220,7 @@ impl Handler for Shell {
     }
 
     fn writable(&mut self, reactor: &mut Reactor, stream: Token) {
+        self.advance(reactor);
         if self.sockets.owns(stream) {
             self.sockets.write(reactor, stream, &mut self.desk);
         } else {
@@ -227,7 +237,8 @@ impl Handler for Shell {
         }
     }
 
-    fn timer(&mut self, _reactor: &mut Reactor, _timer: TimerId) -> Next {
+    fn timer(&mut self, reactor: &mut Reactor, _timer: TimerId) -> Next {
+        self.advance(reactor);
         // The only timer there is; `before_sleep` does what is due.
         self.wake = None;
         Next::Done

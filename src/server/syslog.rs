@@ -1,83 +1,56 @@
-//! The log on its way to syslog: one datagram to `/dev/log` for each line, in the form that C's `syslog` gives it.
-//!
-//! ```text
-//! <133>Nov 30 13:14:15 redis[4711]: +sdown master mymaster 127.0.0.1 6379
-//! ```
-//!
-//! The log file (or standard output) gets every line as well, as with redis-sentinel.
+//! The log as datagrams to the system's logger (RFC 3164), without libc's hidden state.
 
-use super::sys::LocalTime;
-use std::io;
+use super::sys;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
-pub const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+/// Where the loggers of this machine listen.
+const SOCKET: &str = "/dev/log";
 
 #[derive(Debug)]
 pub struct Syslog {
     path: PathBuf,
+    socket: Option<UnixDatagram>,
     ident: String,
     facility: u8,
-    socket: Option<UnixDatagram>,
 }
 
 impl Syslog {
-    /// `facility` is one of the words that the table of directives allows.
+    /// `facility` is `user` or one of `local0` … `local7`.
     #[must_use]
     pub fn new(ident: &str, facility: &str) -> Syslog {
-        Syslog { path: "/dev/log".into(), ident: ident.to_owned(), facility: number_of(facility), socket: None }
+        Syslog::at(SOCKET.into(), ident, facility)
     }
 
-    /// Sends one line, whose control characters are escaped already. What syslog does not take is lost: whoever reads it
-    /// slowly must not hold up a Sentinel. A syslog that was started anew is found again with the next line.
-    pub fn send(&mut self, pid: u32, at: LocalTime, level: log::Level, text: &str) {
-        let severity = match level {
-            log::Level::Error | log::Level::Warn => libc::LOG_WARNING,
-            log::Level::Info => libc::LOG_NOTICE,
-            log::Level::Debug => libc::LOG_INFO,
-            log::Level::Trace => libc::LOG_DEBUG,
-        };
-        let line = format!(
-            "<{}>{} {:2} {:02}:{:02}:{:02} {}[{pid}]: {text}",
-            i32::from(self.facility) * 8 + severity,
-            MONTHS[at.month],
-            at.day,
-            at.hour,
-            at.minute,
-            at.second,
-            self.ident,
-        );
-        for _ in 0..2 {
-            let socket = match self.socket.take() {
-                Some(socket) => socket,
-                None => match self.connect() {
-                    Ok(socket) => socket,
-                    Err(_) => return,
-                },
-            };
-            match socket.send(line.as_bytes()) {
-                // Too long, or the queue is full: a new connection would change nothing.
-                Err(why) if why.kind() != io::ErrorKind::WouldBlock && why.raw_os_error() != Some(libc::EMSGSIZE) => {}
-                _ => {
-                    self.socket = Some(socket);
-                    return;
-                }
-            }
+    fn at(path: PathBuf, ident: &str, facility: &str) -> Syslog {
+        let socket = UnixDatagram::unbound().ok();
+        if let Some(socket) = &socket {
+            // A logger that does not keep up costs lines, not time.
+            let _ = socket.set_nonblocking(true);
         }
+        let local =
+            facility.strip_prefix("local").and_then(|digit| digit.parse::<u8>().ok()).filter(|&digit| digit < 8);
+        Syslog { path, socket, ident: ident.to_owned(), facility: local.map_or(1, |digit| 16 + digit) }
     }
 
-    fn connect(&self) -> io::Result<UnixDatagram> {
-        let socket = UnixDatagram::unbound()?;
-        socket.connect(&self.path)?;
-        socket.set_nonblocking(true)?;
-        Ok(socket)
-    }
-}
-
-fn number_of(facility: &str) -> u8 {
-    match facility.strip_prefix("local").and_then(|digit| digit.parse::<u8>().ok()) {
-        Some(number) => 16 + number,
-        None => 1,
+    /// Hands one message over; whether anybody takes it is not our concern. `wall` counts seconds from 1970.
+    pub fn say(&self, level: log::Level, wall: u64, text: &str) {
+        let severity = match level {
+            log::Level::Error | log::Level::Warn => 4,
+            log::Level::Info => 5,
+            log::Level::Debug => 6,
+            log::Level::Trace => 7,
+        };
+        let at = sys::local_time(i64::try_from(wall).unwrap_or(0));
+        let (priority, month, ident, pid) =
+            (self.facility * 8 + severity, sys::MONTHS[at.month], &self.ident, std::process::id());
+        let message = format!(
+            "<{priority}>{month} {:2} {:02}:{:02}:{:02} {ident}[{pid}]: {text}",
+            at.day, at.hour, at.minute, at.second
+        );
+        if let Some(socket) = &self.socket {
+            let _ = socket.send_to(message.as_bytes(), &self.path);
+        }
     }
 }
 
@@ -86,34 +59,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_a_datagram_and_a_syslog_that_comes_back_is_found_again() {
+    fn a_message_has_priority_time_name_and_text() {
         let path = std::env::temp_dir().join(format!("watchfire-syslog-{}", std::process::id()));
-        let at = LocalTime { year: 2026, month: 10, day: 3, hour: 13, minute: 4, second: 5 };
-        let mut syslog = Syslog { path: path.clone(), ..Syslog::new("sentinel", "local7") };
-        let mut say = |level, text: &str| syslog.send(42, at, level, text);
-        let heard = |socket: &UnixDatagram| {
-            let mut bytes = [0; 256];
-            let length = socket.recv(&mut bytes).unwrap();
-            String::from_utf8_lossy(&bytes[..length]).into_owned()
-        };
-        say(log::Level::Warn, "nobody is there yet");
-        let socket = UnixDatagram::bind(&path).unwrap();
-        say(log::Level::Warn, "one");
-        assert_eq!(heard(&socket), "<188>Nov  3 13:04:05 sentinel[42]: one");
-        drop(socket);
+        let logger = UnixDatagram::bind(&path).unwrap();
+        let syslog = Syslog::at(path.clone(), "redis", "local3");
+        syslog.say(log::Level::Warn, 1_000_000_000, "+sdown");
+        let mut bytes = [0; 256];
+        let length = logger.recv(&mut bytes).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let socket = UnixDatagram::bind(&path).unwrap();
-        say(log::Level::Info, "two");
-        say(log::Level::Debug, "three");
-        say(log::Level::Trace, "four");
-        for (number, text) in [(189, "two"), (190, "three"), (191, "four")] {
-            assert_eq!(heard(&socket), format!("<{number}>Nov  3 13:04:05 sentinel[42]: {text}"));
-        }
-        std::fs::remove_file(&path).unwrap();
-    }
-
-    #[test]
-    fn facilities_have_the_numbers_of_c() {
-        assert_eq!([number_of("user"), number_of("local0"), number_of("local7")], [1, 16, 23]);
+        let text = std::str::from_utf8(&bytes[..length]).unwrap();
+        // (16 + 3) * 8 + 4
+        assert!(text.starts_with("<156>Sep "), "{text}");
+        assert!(text.ends_with(&format!(" redis[{}]: +sdown", std::process::id())), "{text}");
+        // Nobody listens any more.
+        syslog.say(log::Level::Info, 0, "x");
+        assert_eq!(Syslog::new("redis", "user").facility, 1);
     }
 }
