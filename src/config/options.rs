@@ -2,6 +2,7 @@
 
 use super::directives::{self, Directive, Kind};
 use super::error::Fault;
+use super::tls::TlsOptions;
 use std::collections::BTreeSet;
 
 /// The settings of the process, with redis-sentinel's defaults. Plain data; nobody here acts on them.
@@ -39,6 +40,7 @@ pub struct ServerOptions {
     /// Empty is unset; the shell picks its default when it goes to the background.
     pub pidfile: String,
     pub supervised: Supervised,
+    pub tls: TlsOptions,
     /// The `sentinel` lines that came out of included files, as written there. [`super::rewrite`] does not repeat
     /// in the main file what they say already.
     pub included: Vec<Vec<u8>>,
@@ -70,6 +72,7 @@ impl Default for ServerOptions {
             daemonize: false,
             pidfile: String::new(),
             supervised: Supervised::No,
+            tls: TlsOptions::default(),
             included: Vec::new(),
             changed: BTreeSet::new(),
         }
@@ -132,6 +135,7 @@ impl ServerOptions {
             "daemonize" => self.daemonize = yes_or_no(value)?,
             "pidfile" => self.pidfile = text(value)?,
             "supervised" => self.supervised = Supervised::parse(one_of(row, value)?),
+            name if name.starts_with("tls-") => self.tls.set(row, value)?,
             // `include` is followed by the reader.
             _ => {}
         }
@@ -190,14 +194,14 @@ impl Supervised {
     }
 }
 
-fn text(value: &[u8]) -> Result<String, Fault> {
+pub(super) fn text(value: &[u8]) -> Result<String, Fault> {
     if value.contains(&0) {
         return Err(Fault::new("argument must not contain a zero byte"));
     }
     String::from_utf8(value.to_vec()).map_err(|_| Fault::new("argument must be valid UTF-8"))
 }
 
-fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
+pub(super) fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
     match value.to_ascii_lowercase().as_slice() {
         b"yes" => Ok(true),
         b"no" => Ok(false),
@@ -205,7 +209,7 @@ fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
     }
 }
 
-fn integer(row: &Directive, value: &[u8]) -> Result<i64, Fault> {
+pub(super) fn integer(row: &Directive, value: &[u8]) -> Result<i64, Fault> {
     let Kind::Integer(min, max) = row.kind else { unreachable!("{} is no integer", row.name) };
     let number = std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
     let number = number.ok_or_else(|| Fault::new("argument couldn't be parsed into an integer"))?;
@@ -222,7 +226,7 @@ fn octal(value: &[u8]) -> Result<u32, Fault> {
     if number <= 0o777 { Ok(number) } else { Err(Fault::new("argument must be between 0 and 777 inclusive")) }
 }
 
-fn one_of(row: &Directive, value: &[u8]) -> Result<&'static str, Fault> {
+pub(super) fn one_of(row: &Directive, value: &[u8]) -> Result<&'static str, Fault> {
     let Kind::OneOf(choices) = row.kind else { unreachable!("{} is no choice", row.name) };
     let found = choices.iter().find(|choice| choice.as_bytes().eq_ignore_ascii_case(value));
     found

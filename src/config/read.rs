@@ -106,6 +106,7 @@ pub fn read(
     if !not_yet.is_empty() {
         notes.push(format!("{}: not supported by this version and NOT in effect", not_yet.join(", ")));
     }
+    server.tls.notes(&mut notes);
     notes.append(&mut masters.notes);
     checks.append(&mut masters.checks);
     Ok(Loaded { server, snapshot: masters.finish(&mut notes), notes, checks })

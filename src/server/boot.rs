@@ -6,6 +6,7 @@ use super::links::Links;
 use super::resolver::Resolver;
 use super::save::ConfigFile;
 use super::scripts::Scripts;
+use super::tls::{self, Tls};
 use super::{Shell, listen, notify, sys};
 use crate::command::{CpuTimes, Facts, LogLevel};
 use crate::config::{self, Check, Loaded, Must, ServerOptions, Supervised};
@@ -52,9 +53,10 @@ impl StartUp {
         check_listening(options)?;
         source_address(options)?;
         enter(&self.loaded.checks)?;
+        Tls::load(&options.tls).map_err(no_tls)?;
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
-            listen::addresses(host, options.port)
+            listen::addresses(host, main_port(options))
                 .map_err(|why| StartError(format!("bind: '{host}' is no address of this machine: {why}.")))?;
         }
         Ok(())
@@ -85,15 +87,26 @@ impl Server {
         super::log::start(logfile, loglevel(options.loglevel))
             .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
         announce(&options, &config_file, &notes);
+        let (mut tls, notes) = Tls::load(&options.tls).map_err(no_tls)?;
+        for note in &notes {
+            warn!("{note}");
+        }
 
         let maxclients = descriptors(&options, &snapshot)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
         reactor
             .signals(&[libc::SIGTERM, libc::SIGINT, libc::SIGCHLD, libc::SIGHUP])
             .map_err(|why| broken("handling signals", &why))?;
-        let listeners = listen::listen(&mut reactor, &options.bind, options.port, options.tcp_backlog)
-            .map_err(|why| StartError(why.to_string()))?;
-        warn_if_open(&options, &listeners.iter().map(|(_, address)| *address).collect::<Vec<_>>());
+        let mut listen_on = |port| match port {
+            0 => Ok(Vec::new()),
+            port => listen::listen(&mut reactor, &options.bind, port, options.tcp_backlog)
+                .map_err(|why| StartError(why.to_string())),
+        };
+        let plain = listen_on(options.port)?;
+        let secure = listen_on(options.tls.port)?;
+        tls.listeners = secure.iter().map(|(listener, _)| *listener).collect();
+        let strangers = if tls::keeps_strangers_out(&options.tls) { &[] } else { secure.as_slice() };
+        warn_if_open(&options, &plain.iter().chain(strangers).map(|(_, address)| *address).collect::<Vec<_>>());
 
         // From here on a failure shows in the log only.
         let supervised = is_supervised(&options);
@@ -109,8 +122,12 @@ impl Server {
         };
         let mut facts = Facts::new(random_id()?);
         facts.pid = std::process::id();
-        facts.tcp_port = options.port;
-        facts.listeners = vec![format!("name=tcp,bind={},port={}", options.bind.join(",bind="), options.port)];
+        facts.tcp_port = main_port(&options);
+        facts.listeners = [("tcp", options.port), ("tls", options.tls.port)]
+            .iter()
+            .filter(|(_, port)| *port != 0)
+            .map(|(name, port)| format!("name={name},bind={},port={port}", options.bind.join(",bind=")))
+            .collect();
         facts.started = reactor.now();
         facts.executable = executable;
         facts.config_file = config_file.display().to_string();
@@ -122,9 +139,9 @@ impl Server {
         facts.cpu_times = cpu_times;
         facts.is_executable = |path| sys::may_execute(Path::new(path));
 
-        info!("Running mode=sentinel, port={}.", options.port);
+        info!("Running mode=sentinel, port={}.", facts.tcp_port);
         info!("Sentinel ID is {myid}");
-        let identity = Identity { myid, port: options.port, own_password: options.requirepass.clone() };
+        let identity = Identity { myid, port: announced_port(&options), own_password: options.requirepass.clone() };
         let mut seed = [0; 8];
         sys::entropy(&mut seed).map_err(|why| broken("drawing random numbers", &why))?;
         let now = reactor.now();
@@ -138,7 +155,8 @@ impl Server {
         let mut shell = Shell {
             desk: Desk::new(sentinel, facts, options),
             sockets,
-            links: Links::new(source),
+            links: Links::new(source, tls.connector.clone()),
+            tls,
             file,
             scripts: Scripts::default(),
             resolver: Resolver::new(waker),
@@ -224,8 +242,23 @@ fn enter(checks: &[Check]) -> Result<(), StartError> {
     Ok(())
 }
 
+/// The port that INFO shows.
+fn main_port(options: &ServerOptions) -> u16 {
+    if options.port == 0 { options.tls.port } else { options.port }
+}
+
+/// The port at which other Sentinels of our kind reach us: they use TLS when we do.
+fn announced_port(options: &ServerOptions) -> u16 {
+    let secure = options.tls.replication && options.tls.port != 0;
+    if secure || options.port == 0 { options.tls.port } else { options.port }
+}
+
+fn no_tls(why: String) -> StartError {
+    StartError(format!("Failed to configure TLS. {why}"))
+}
+
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
-    if options.port == 0 || options.bind.is_empty() {
+    if main_port(options) == 0 || options.bind.is_empty() {
         return Err(StartError("Configured to not listen anywhere: set port and bind. Exiting...".into()));
     }
     Ok(())

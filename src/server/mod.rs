@@ -18,6 +18,7 @@
 //! | `links` | connections to masters, replicas and peers |
 //! | `save` | the configuration file as the durable state |
 //! | `log`, `notify`, `listen` | log lines, systemd, addresses to listen on |
+//! | `tls` | certificates, at the start and on SIGHUP |
 //! | `scripts`, `resolver` | processes and the one helper thread |
 //! | `sys` | what std lacks; the only `unsafe` |
 
@@ -32,6 +33,7 @@ mod resolver;
 mod save;
 mod scripts;
 mod sys;
+mod tls;
 
 pub use boot::{Server, StartError, StartUp};
 
@@ -47,6 +49,7 @@ use resolver::Resolver;
 use save::ConfigFile;
 use scripts::Scripts;
 use std::net::SocketAddr;
+use tls::Tls;
 
 /// How often counters are sampled for the rates in INFO, and how often clients are looked through, in ms.
 const SAMPLE_PERIOD: u64 = 100;
@@ -59,6 +62,7 @@ struct Shell {
     desk: Desk,
     sockets: Sockets,
     links: Links,
+    tls: Tls,
     file: ConfigFile,
     scripts: Scripts,
     resolver: Resolver,
@@ -180,7 +184,11 @@ impl Handler for Shell {
         }
     }
 
-    fn accepted(&mut self, reactor: &mut Reactor, _listener: Token, stream: Token, peer: SocketAddr) {
+    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: SocketAddr) {
+        if !self.tls.accepted(reactor, listener, stream) {
+            reactor.close(stream);
+            return;
+        }
         self.sockets.accepted(reactor, stream, peer, &mut self.desk);
     }
 
@@ -237,6 +245,10 @@ impl Handler for Shell {
                 let name = if signal == libc::SIGINT { "SIGINT" } else { "SIGTERM" };
                 warn!("Received {name}, shutting down...");
                 reactor.stop();
+            }
+            libc::SIGHUP if self.desk.options.tls.is_on() => {
+                self.tls.reload(&self.desk.options.tls);
+                self.links.tls.clone_from(&self.tls.connector);
             }
             other => ::log::info!("Received signal {other}, which changes nothing."),
         }
