@@ -456,7 +456,7 @@ pub const DIRECTIVES: &[Directive] = &[
     used("tls-key-file-pass", "<password>", Kind::Secret, "", "the password of tls-key-file"),
     used("tls-port", "<port>", Kind::Integer(0, 65_535), "0", "the TCP port for TLS; 0 for none"),
     used("tls-prefer-server-ciphers", "<yes|no>", Kind::YesNo, "no", "our order of cipher suites counts"),
-    used("tls-protocols", "<list>", Kind::Text, "", "the versions of TLS that may be used"),
+    used("tls-protocols", "<list>", Kind::Text, "TLSv1.2 TLSv1.3", "the versions of TLS that may be used"),
     used("tls-replication", "<yes|no>", Kind::YesNo, "no", "links to servers and to the other Sentinels use TLS"),
     used(
         "tls-session-cache-size",

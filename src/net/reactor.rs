@@ -155,6 +155,15 @@ impl Reactor {
         }
     }
 
+    /// Whether the peer was greeted with TLS (or is to greet us) and the handshake is not through. False for a stale token.
+    #[must_use]
+    pub fn is_shaking(&self, token: Token) -> bool {
+        match self.socket(token) {
+            Some(Socket::Stream(stream)) => !stream.connecting && stream.is_shaking(),
+            _ => false,
+        }
+    }
+
     /// Whether everything that [`Reactor::write`] took has gone to the kernel. Only with TLS it may not have, and then a
     /// `close` would lose it; `writable` tells when it has. A stale token has nothing left to lose.
     #[must_use]
@@ -218,8 +227,10 @@ impl Reactor {
                     if let Some(deadline) = tls.deadline {
                         self.shaking.remove(&(deadline, token));
                     }
-                    // A farewell, if the socket takes it now.
-                    tls.finish();
+                    // A farewell, if the socket takes it now. Whoever was not greeted needs none.
+                    if !tls.is_shaking() {
+                        tls.finish();
+                    }
                     let _ = stream.flush_tls();
                 }
                 let _ = registry.deregister(&mut stream.socket);

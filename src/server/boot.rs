@@ -46,20 +46,20 @@ pub struct StartUp {
 
 impl StartUp {
     /// Says whether the server would start, as far as that can be known without changing anything outside of
-    /// this process or opening a port.
-    pub fn check(&self) -> Result<(), StartError> {
+    /// this process or opening a port. Returns what the log would say besides the configuration's own notes.
+    pub fn check(&self) -> Result<Vec<String>, StartError> {
         open_config_file(&self.config_file)?;
         let options = &self.loaded.server;
         check_listening(options)?;
         source_address(options)?;
         enter(&self.loaded.checks)?;
-        Tls::load(&options.tls).map_err(no_tls)?;
+        let (_, notes) = Tls::load(&options.tls).map_err(no_tls)?;
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
             listen::addresses(host, main_port(options))
                 .map_err(|why| StartError(format!("bind: '{host}' is no address of this machine: {why}.")))?;
         }
-        Ok(())
+        Ok(notes)
     }
 }
 

@@ -41,6 +41,8 @@ struct Line {
     to: SocketAddr,
     kind: ConnKind,
     up: bool,
+    /// Something came from there.
+    heard: bool,
     /// On the dirty list.
     queued: bool,
     decoder: ReplyDecoder,
@@ -74,8 +76,10 @@ impl Links {
             Ok(stream) => {
                 let decoder = ReplyDecoder::new();
                 self.by_stream.insert(stream, conn);
-                self.by_conn
-                    .insert(conn, Line { stream, to, kind, up: false, queued: false, decoder, out: Vec::new() });
+                self.by_conn.insert(
+                    conn,
+                    Line { stream, to, kind, up: false, heard: false, queued: false, decoder, out: Vec::new() },
+                );
             }
             Err(why) => self.untold.push_back(Input::Closed { conn, why: Gone::Other(why.to_string()) }),
         }
@@ -96,6 +100,12 @@ impl Links {
     pub fn close(&mut self, reactor: &mut Reactor, conn: ConnId) {
         if let Some(line) = self.by_conn.remove(&conn) {
             self.by_stream.remove(&line.stream);
+            if reactor.is_shaking(line.stream) {
+                self.complain(
+                    line.to,
+                    "TLS handshake failed: no answer; the node hangs, or speaks plain text on that port",
+                );
+            }
             reactor.close(line.stream);
         }
     }
@@ -123,8 +133,14 @@ impl Links {
     #[must_use]
     pub fn closed(&mut self, stream: Token, why: &CloseReason) -> Option<Input> {
         let conn = self.by_stream.remove(&stream)?;
-        if let (Some(line), CloseReason::Tls(text)) = (self.by_conn.remove(&conn), why) {
-            self.complain(line.to, text);
+        if let Some(line) = self.by_conn.remove(&conn) {
+            match why {
+                CloseReason::Tls(text) => self.complain(line.to, text),
+                CloseReason::Eof | CloseReason::Reset if self.tls.is_none() && line.up && !line.heard => {
+                    self.suspect(line.to);
+                }
+                _ => {}
+            }
         }
         let why = match why {
             CloseReason::Refused => Gone::Refused,
@@ -144,7 +160,8 @@ impl Links {
                 Read::Data(n) => total += n,
                 Read::Blocked | Read::Eof | Read::Failed(_) => return total,
             }
-            if self.tls.is_some() && !self.complaints.is_empty() {
+            let first = !std::mem::replace(&mut line.heard, true);
+            if first && !self.complaints.is_empty() && !self.incoming.starts_with(&TLS_ALERT) {
                 // It has come about after all; the next failure is news again.
                 self.complaints.remove(&line.to);
             }
@@ -182,6 +199,18 @@ impl Links {
             self.complaints.clear();
         }
         self.complaints.insert(to, text.to_owned());
+    }
+
+    /// A node took the connection and hung up without a word. That is how OpenSSL treats plain text, but also how a server
+    /// ends that was just started; so the second time in a row counts.
+    fn suspect(&mut self, to: SocketAddr) {
+        if self.complaints.contains_key(&to) {
+            let text = "it hangs up before it has answered anything, as a TLS port does with plain text; with tls-replication \
+                 yes links use TLS";
+            self.complain(to, text);
+        } else {
+            self.complaints.insert(to, String::new());
+        }
     }
 
     /// A write asked for can go on.
