@@ -107,8 +107,12 @@ fn a_healthy_group_stays_quiet() {
 
 /// Shows that a planted fault is seen within the seeds, by the checker that is there for it.
 fn is_found(planted: Planted, muted: &[&str], by: &[&str]) {
+    is_found_in(Options::drawn, planted, muted, by);
+}
+
+fn is_found_in(drawn: fn(u64) -> Options, planted: Planted, muted: &[&str], by: &[&str]) {
     let muted: Vec<String> = muted.iter().map(ToString::to_string).collect();
-    let options = |seed| Options { planted: Some(planted), muted: muted.clone(), ..Options::drawn(seed) };
+    let options = |seed| Options { planted: Some(planted), muted: muted.clone(), ..drawn(seed) };
     let (seed, checker) = run::first_finding(FINDING_SEEDS, options)
         .unwrap_or_else(|| panic!("{planted:?} was not found within {FINDING_SEEDS} seeds"));
     println!("{planted:?} without {muted:?}: seed {seed}, {checker}");
@@ -145,7 +149,7 @@ fn an_answer_before_saving_is_found() {
 #[test]
 fn an_answer_before_saving_is_found_by_the_vote_that_a_crash_forgets() {
     let muted = &["saved-first", "epochs-forward", "one-leader", "one-address", "majority-behind-leader"];
-    is_found(Planted::Shell(ShellPlant::AnswerBeforeSaving), muted, &["one-vote"]);
+    is_found_in(Options::contested, Planted::Shell(ShellPlant::AnswerBeforeSaving), muted, &["one-vote"]);
 }
 
 #[test]

@@ -20,6 +20,9 @@
 //! failover NAME, reset GLOB, remove NAME
 //! wait MS [answering PORT,PORT…]        time passes; the named ports answer at once meanwhile
 //! save-fails yes|no
+//! options resolve-hostnames|announce-hostnames yes|no
+//! resolved HOST IP|-                    a look-up is answered
+//! addr NAME                             prints how the master is told and saved
 //! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
 //! ```
 
@@ -31,7 +34,7 @@ use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, R
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
 fn run_id(n: u32) -> RunId {
-    RunId::parse(format!("{n:x}").repeat(40)[..40].as_bytes()).expect("hex digits")
+    RunId::parse(&format!("{n:x}").repeat(40).as_bytes()[..40]).expect("hex digits")
 }
 
 #[derive(Default)]
@@ -109,6 +112,7 @@ impl Story {
                 }
                 Effect::Event { channel, payload, .. } => self.say(&format!("event {channel} {payload}")),
                 Effect::Log { text, .. } => self.say(&format!("log {text}")),
+                Effect::Resolve { host } => self.say(&format!("resolve {host}")),
                 other => self.say(&format!("{other:?}")),
             }
         }
@@ -269,6 +273,25 @@ impl Story {
             ["wait", span, "answering", ports] => {
                 let ports: Vec<u16> = ports.split(',').map(port).collect();
                 self.wait(span.parse().expect("ms"), &ports);
+            }
+            ["options", what, word] => {
+                let mut options = self.core.options().clone();
+                match *what {
+                    "resolve-hostnames" => options.resolve_hostnames = *word == "yes",
+                    "announce-hostnames" => options.announce_hostnames = *word == "yes",
+                    other => panic!("no such option: {other}"),
+                }
+                self.core.set_options(self.now, options);
+                self.drain();
+            }
+            ["resolved", host, ip] => self.handle(Input::Resolved { host: (*host).into(), ip: ip.parse().ok() }),
+            ["addr", name] => {
+                let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
+                let told = self.core.host_text(self.core.current_addr(master));
+                let replicas: Vec<String> = master.replicas.values().map(|r| r.node.addr.to_string()).collect();
+                let saved = &self.core.snapshot().masters[0];
+                let saved = format!("{} {} {:?}", saved.host, saved.port, saved.known_replicas);
+                self.say(&format!("told {told}; replicas {}; saved {saved}", replicas.join(" ")));
             }
             ["save-fails", word] => self.save_fails = *word == "yes",
             ["quiet"] => self.quiet = true,

@@ -15,10 +15,7 @@ impl Sentinel {
         if self.names.contains_key(name) {
             return Err(MonitorError::DuplicateName);
         }
-        let addr = Addr::new(host, port);
-        if addr.ip.is_none() && !self.options.resolve_hostnames {
-            return Err(MonitorError::BadHost);
-        }
+        let addr = self.locate(Addr::new(host, port)).ok_or(MonitorError::BadHost)?;
         let settings = Settings {
             down_after: self.tunables.default_down_after,
             failover_timeout: self.tunables.default_failover_timeout,
@@ -77,7 +74,7 @@ impl Sentinel {
         self.current_epoch = self.current_epoch.max(saved.config_epoch).max(saved.leader_epoch);
         self.durable_epoch = self.current_epoch;
         for (host, port) in &saved.known_replicas {
-            let replica = Addr::new(host, *port);
+            let Some(replica) = self.locate(Addr::new(host, *port)) else { continue };
             let known = self.masters[&id].replicas.values().any(|known| known.node.addr.same(&replica));
             if !replica.same(&addr) && !known {
                 self.add_replica(now, id, replica);
@@ -85,8 +82,12 @@ impl Sentinel {
         }
         for peer in &saved.known_peers {
             let known = self.masters[&id].peers.values().any(|known| known.run_id == peer.run_id);
-            if peer.run_id != self.identity.myid && peer.port != 0 && !known {
-                self.add_peer(now, id, peer.run_id, &Addr::new(&peer.host, peer.port));
+            if peer.run_id != self.identity.myid
+                && peer.port != 0
+                && !known
+                && let Some(addr) = self.locate(Addr::new(&peer.host, peer.port))
+            {
+                self.add_peer(now, id, peer.run_id, &addr);
             }
         }
     }

@@ -79,17 +79,20 @@ impl Sentinel {
     pub fn hello(&mut self, now: Millis, payload: &[u8]) {
         self.notice_gap(now);
         if let Some(hello) = Hello::parse(payload) {
-            self.take_hello(now, &hello);
+            self.take_hello(now, hello);
         }
         self.check_invariants();
     }
 
-    pub(super) fn take_hello(&mut self, now: Millis, hello: &Hello) {
+    pub(super) fn take_hello(&mut self, now: Millis, hello: Hello) {
         if hello.run_id == self.identity.myid {
-            self.report_own_id(now, hello);
+            self.report_own_id(now, &hello);
             return;
         }
         let Some(&id) = self.names.get(hello.master_name.as_str()) else { return };
+        // A name that we may not look up is no address.
+        let (Some(addr), Some(master_addr)) = (self.locate(hello.addr), self.locate(hello.master_addr)) else { return };
+        let hello = &Hello { addr, master_addr, ..hello };
         let Some(peer) = self.find_or_add_peer(now, id, hello) else { return };
         if let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) {
             peer.last_hello = now;

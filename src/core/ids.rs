@@ -83,6 +83,12 @@ impl Addr {
         Addr { ip: host.parse().ok(), host: host.into(), port }
     }
 
+    /// True when the host is a name, not a numeric address.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        self.host.parse::<IpAddr>().is_err()
+    }
+
     /// True when both mean one node: equal ports, and equal addresses (or, where one is unknown, equal spelling).
     #[must_use]
     pub fn same(&self, other: &Addr) -> bool {

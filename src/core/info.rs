@@ -157,6 +157,7 @@ impl Sentinel {
     /// of those it does not name.
     fn take_replicas(&mut self, now: Millis, id: MasterId, report: &InfoReport, first: bool) {
         for addr in &report.replicas {
+            let Some(addr) = &self.locate(addr.clone()) else { continue };
             let Some(master) = self.masters.get_mut(&id) else { return };
             if addr.same(&master.node.addr) {
                 continue;
@@ -209,6 +210,7 @@ impl Sentinel {
         node.node.info = Some(CachedInfo { at: now, text: text.into() });
         let rebooted = take_run_id(&mut node.node, report.run_id);
         node.take(now, &report);
+        let follows = node.master_addr.clone();
         let role = report.is_master.map_or(node.node.role_reported, role_of);
         let changed = node.node.role_reported != role;
         if changed {
@@ -231,11 +233,22 @@ impl Sentinel {
         if self.tilt.is_some() {
             return;
         }
+        if let Some(addr) = follows.filter(|addr| addr.ip.is_none()) {
+            self.learn_master_name(id, replica, addr);
+        }
         match role {
             Role::Master => self.replica_says_master(now, id, replica),
             Role::Replica => self.replica_follows(now, id, replica),
         }
         self.act(now, id);
+    }
+
+    /// The replica names its master by a name: what is known about it now, or else when it is looked up.
+    fn learn_master_name(&mut self, id: MasterId, replica: ReplicaId, addr: Addr) {
+        let Some(addr) = self.locate(addr) else { return };
+        if let Some(node) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&replica)) {
+            node.master_addr = Some(addr);
+        }
     }
 
     fn replica_says_master(&mut self, now: Millis, id: MasterId, replica: ReplicaId) {
@@ -332,7 +345,8 @@ impl Sentinel {
         let Some(master) = self.masters.get_mut(&id) else { return false };
         let Some(node) = master.replicas.get_mut(&replica) else { return false };
         let Some(link) = self.links.get_mut(&node.node.link) else { return false };
-        if !link.cmd.is_up() || link.is_clogged() {
+        let itself = target.is_some_and(|target| target.same(&node.node.addr));
+        if itself || !link.cmd.is_up() || link.is_clogged() {
             return false;
         }
         let name = |command: &'static str| renamed(&master.settings, command).as_bytes();
@@ -377,7 +391,9 @@ impl Replica {
     fn take(&mut self, now: Millis, report: &InfoReport) {
         self.link_down_ms = report.link_down_seconds.saturating_mul(1_000);
         if let (Some(host), Some(port)) = (&report.master_host, report.master_port) {
-            let addr = Addr::new(host, port);
+            // The address of a name is filled in when it is looked up.
+            let known = self.master_addr.as_ref().filter(|known| &*known.host == host && known.port == port);
+            let addr = known.cloned().unwrap_or_else(|| Addr::new(host, port));
             if self.master_addr.as_ref() != Some(&addr) {
                 self.master_addr = Some(addr);
                 self.master_addr_changed = now;

@@ -38,6 +38,7 @@ impl Link {
             cmd_free_redial: false,
             pubsub_free_redial: false,
             pubsub_heard: now,
+            pubsub_opening: 0,
             local_ip: None,
             refusal_logged: false,
         }
@@ -214,12 +215,12 @@ impl Sentinel {
         if link.addr.port == 0 {
             return;
         }
-        let Some(ip) = link.addr.ip else {
-            if self.options.resolve_hostnames && kind == ConnKind::Command {
-                self.out.push(Effect::Resolve { host: link.addr.host.clone() });
-            }
-            return;
-        };
+        if link.addr.is_named() && kind == ConnKind::Command {
+            let addr = link.addr.clone();
+            self.look_up(&addr);
+        }
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let Some(ip) = link.addr.ip else { return };
         self.conns.insert(conn, (id, kind));
         self.out.connect(conn, SocketAddr::new(ip, link.addr.port), kind);
 
@@ -257,6 +258,7 @@ impl Sentinel {
             ConnKind::PubSub => {
                 link.pubsub = Conn::Dialling { conn, since: now };
                 link.pubsub_heard = now;
+                link.pubsub_opening = if auth.is_empty() { 1 } else { 2 };
                 let mut bytes = Vec::with_capacity(160);
                 if !auth.is_empty() {
                     crate::resp::request(&mut bytes, &auth);
@@ -327,31 +329,6 @@ impl Sentinel {
                     self.act(now, master);
                 }
             }
-        }
-    }
-
-    /// A name was looked up: everybody known under it gets the address; a failed look-up changes nothing, so
-    /// that the last good address stands.
-    pub(super) fn resolved(&mut self, now: Millis, host: &str, ip: Option<IpAddr>) {
-        let Some(ip) = ip else { return };
-        let named = |addr: &mut Addr| {
-            if &*addr.host == host {
-                addr.ip = Some(ip);
-            }
-        };
-        for master in self.masters.values_mut() {
-            named(&mut master.node.addr);
-            master.replicas.values_mut().for_each(|replica| named(&mut replica.node.addr));
-            master.peers.values_mut().for_each(|peer| named(&mut peer.addr));
-        }
-        let mut waiting = Vec::new();
-        for link in self.links.values_mut().filter(|link| &*link.addr.host == host) {
-            named(&mut link.addr);
-            (link.cmd_dialled, link.pubsub_dialled) = (None, None);
-            waiting.push(link.id);
-        }
-        for id in waiting {
-            self.dial_missing(now, id);
         }
     }
 }

@@ -25,6 +25,7 @@ mod input;
 mod invariants;
 mod link;
 mod model;
+mod names;
 mod operator;
 mod outbox;
 mod periodic;
@@ -53,6 +54,7 @@ use outbox::Outbox;
 use script::ScriptQueue;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::net::IpAddr;
 
 /// How long a candidate gives the one ranked before it, ms: a few round trips. The same patience is shown to
 /// replicas whose offset is being refreshed and to voters in a forced failover.
@@ -74,6 +76,8 @@ pub struct Sentinel {
     links: BTreeMap<LinkId, Link>,
     /// The one link to each peer, whoever shares it.
     peer_links: BTreeMap<RunId, LinkId>,
+    /// Names with the last address that was found for them.
+    known_names: BTreeMap<Box<str>, IpAddr>,
     conns: BTreeMap<ConnId, (LinkId, ConnKind)>,
     out: Outbox,
     random: Random,
@@ -108,6 +112,7 @@ impl Sentinel {
             names: BTreeMap::new(),
             links: BTreeMap::new(),
             peer_links: BTreeMap::new(),
+            known_names: BTreeMap::new(),
             conns: BTreeMap::new(),
             out: Outbox::new(snapshot.options.announce_hostnames),
             random: Random::seeded(seed),
@@ -222,6 +227,8 @@ impl Sentinel {
     /// The outcome of the last `Save`. A failed one is retried once a second; meanwhile no vote is given, no
     /// election entered and no epoch told that is not on disk: what a crash can undo was never said.
     pub fn saved(&mut self, now: Millis, ok: bool) {
+        // A slow disk is no gap in our attention: what was said meanwhile is heard before anything is judged.
+        self.last_cron = self.last_cron.max(now);
         self.out.save_failing = !ok;
         if ok {
             self.save_retry = None;

@@ -202,6 +202,8 @@ pub struct Link {
     pub cmd_free_redial: bool,
     pub pubsub_free_redial: bool,
     pub pubsub_heard: Millis,
+    /// Replies that the Pub/Sub connection still owes before the one to SUBSCRIBE.
+    pub pubsub_opening: u8,
     /// Our address on the command connection.
     pub local_ip: Option<std::net::IpAddr>,
     /// A refused command (NOAUTH and the like) was said in the log.

@@ -211,16 +211,19 @@ impl Sentinel {
 
     pub(super) fn pubsub_reply(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.pubsub_heard = now;
+        // AUTH and CLIENT SETNAME may fail and yet the subscription succeed; the other way round there is no use in
+        // the connection.
+        let opening = link.pubsub_opening > 0;
+        link.pubsub_opening = link.pubsub_opening.saturating_sub(1);
         if let Reply::Error(text) = reply {
-            // Whatever was refused, this connection will not bring what it is for.
             self.log_refusal(id, text);
-            if !text.starts_with(b"ERR") {
+            if !opening {
                 self.hang_up(id, super::ConnKind::PubSub);
             }
             return;
         }
-        let Some(link) = self.links.get_mut(&id) else { return };
-        link.pubsub_heard = now;
         let (Reply::Array(parts) | Reply::Push(parts)) = reply else { return };
         let [Reply::Bulk(kind), Reply::Bulk(channel), third] = parts.as_slice() else { return };
         if channel != HELLO_CHANNEL {
@@ -233,7 +236,7 @@ impl Sentinel {
             }
             (b"message", Reply::Bulk(payload)) => {
                 if let Some(hello) = Hello::parse(payload) {
-                    self.take_hello(now, &hello);
+                    self.take_hello(now, hello);
                 }
             }
             _ => {}

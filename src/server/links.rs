@@ -149,16 +149,16 @@ impl Links {
         Some(Input::Closed { conn, why })
     }
 
-    /// Reads what is there and hands whole replies to the core. Returns how many bytes came in.
-    pub fn readable(&mut self, reactor: &mut Reactor, stream: Token, sentinel: &mut Sentinel, now: Millis) -> usize {
-        let Some(&conn) = self.by_stream.get(&stream) else { return 0 };
-        let Some(line) = self.by_conn.get_mut(&conn) else { return 0 };
-        let mut total = 0;
+    /// Reads what is there and hands whole replies to the core.
+    pub fn readable(&mut self, reactor: &mut Reactor, stream: Token, sentinel: &mut Sentinel, now: Millis) {
+        let Some(&conn) = self.by_stream.get(&stream) else { return };
+        let Some(line) = self.by_conn.get_mut(&conn) else { return };
         loop {
             self.incoming.clear();
             match reactor.read(stream, &mut self.incoming) {
-                Read::Data(n) => total += n,
-                Read::Blocked | Read::Eof | Read::Failed(_) => return total,
+                Read::Data(_) => {}
+                // An end is reported by `closed`.
+                Read::Blocked | Read::Eof | Read::Failed(_) => return,
             }
             let first = !std::mem::replace(&mut line.heard, true);
             if first && !self.complaints.is_empty() && !self.incoming.starts_with(&TLS_ALERT) {
@@ -182,7 +182,7 @@ impl Links {
                         // Whoever answers like this is no server; dialling it again is the core's to decide.
                         self.close(reactor, conn);
                         sentinel.handle(now, Input::Closed { conn, why: Gone::Other(error.to_string()) });
-                        return total;
+                        return;
                     }
                 }
             }
@@ -214,33 +214,30 @@ impl Links {
     }
 
     /// A write asked for can go on.
-    pub fn writable(&mut self, reactor: &mut Reactor, stream: Token) -> usize {
-        match self.by_stream.get(&stream).and_then(|conn| self.by_conn.get_mut(conn)) {
-            Some(line) => line.write(reactor),
-            None => 0,
+    pub fn writable(&mut self, reactor: &mut Reactor, stream: Token) {
+        if let Some(line) = self.by_stream.get(&stream).and_then(|conn| self.by_conn.get_mut(conn)) {
+            line.write(reactor);
         }
     }
 
-    /// One write for each connection that has something to say. Returns how many bytes went out.
-    pub fn flush(&mut self, reactor: &mut Reactor) -> usize {
-        let mut total = 0;
+    /// One write for each connection that has something to say.
+    pub fn flush(&mut self, reactor: &mut Reactor) {
         for conn in std::mem::take(&mut self.dirty) {
             if let Some(line) = self.by_conn.get_mut(&conn) {
                 line.queued = false;
-                total += line.write(reactor);
+                line.write(reactor);
             }
         }
-        total
     }
 }
 
 impl Line {
-    fn write(&mut self, reactor: &mut Reactor) -> usize {
+    fn write(&mut self, reactor: &mut Reactor) {
         let wrote = match reactor.write(self.stream, &self.out) {
             Write::Wrote(n) => n,
             Write::Blocked => 0,
             // The reactor reports the end by `closed`.
-            Write::Failed(_) => return 0,
+            Write::Failed(_) => return,
         };
         // The core bounds what may be pending on a link, so there is never much to move to the front.
         self.out.drain(..wrote);
@@ -249,6 +246,5 @@ impl Line {
         } else {
             reactor.arm_write(self.stream);
         }
-        wrote
     }
 }

@@ -174,8 +174,7 @@ impl Handler for Shell {
         let settled = self.desk.clients.settle(saved);
         self.sockets.resume(reactor, &settled);
         self.housekeeping(reactor);
-        let wrote = self.links.flush(reactor);
-        self.desk.stats.net_out += wrote as u64;
+        self.links.flush(reactor);
         self.sockets.flush(reactor, &mut self.desk);
         self.arm(reactor);
         self.desk.stats.loop_cycles += 1;
@@ -204,8 +203,7 @@ impl Handler for Shell {
         if self.sockets.owns(stream) {
             self.sockets.readable(reactor, stream, &mut self.desk);
         } else {
-            let read = self.links.readable(reactor, stream, &mut self.desk.sentinel, self.now);
-            self.desk.stats.net_in += read as u64;
+            self.links.readable(reactor, stream, &mut self.desk.sentinel, self.now);
         }
     }
 
@@ -213,8 +211,7 @@ impl Handler for Shell {
         if self.sockets.owns(stream) {
             self.sockets.write(reactor, stream, &mut self.desk);
         } else {
-            let wrote = self.links.writable(reactor, stream);
-            self.desk.stats.net_out += wrote as u64;
+            self.links.writable(reactor, stream);
         }
     }
 

@@ -183,7 +183,10 @@ impl Bench {
                 b"INFO" if port == 37001 => Reply::Bulk(master_info().into_bytes()),
                 b"INFO" => Reply::Bulk(replica_info().into_bytes()),
                 b"SENTINEL" => Reply::Array(vec![Reply::Integer(0), Reply::Bulk(b"*".to_vec()), Reply::Integer(0)]),
-                b"SUBSCRIBE" => continue,
+                b"SUBSCRIBE" => {
+                    let channel = Reply::Bulk(argv[1].to_vec());
+                    Reply::Array(vec![Reply::Bulk(b"subscribe".to_vec()), channel, Reply::Integer(1)])
+                }
                 _ => Reply::Simple(b"OK".to_vec()),
             });
         }

@@ -157,6 +157,23 @@ impl Options {
         }
     }
 
+    /// Elections in bad weather: slow links, so that candidates meet in one epoch, masters that die often, and
+    /// Sentinels that crash at their saves.
+    pub fn contested(seed: u64) -> Options {
+        let faults = vec![(SentinelCrash, 6), (ServerKill, 2), (ServerLoss, 2), (LinkCut, 2), (Reset, 1)];
+        Options {
+            sentinels: 5,
+            quorum: 3,
+            down_after: 500,
+            failover_timeout: 3_000,
+            latency: (5, 60),
+            fault_gap_ms: 500,
+            faults_at_once: 5,
+            faults,
+            ..Options::drawn(seed)
+        }
+    }
+
     /// A group without faults on links of exactly 1 ms: for measuring.
     pub fn calm(seed: u64, sentinels: usize) -> Options {
         Options {

@@ -282,7 +282,7 @@ impl World<'_> {
     /// Starts a save; true when it is over already.
     fn save(&mut self, who: usize) -> Result<bool, super::facts::Violation> {
         let took = between(&mut self.random, self.processes[who].disk.save_ms);
-        let late = 20 + self.random.below(200);
+        let late = 20 + self.random.below(2_000);
         let process = &mut self.processes[who];
         if let Some(plan) = &mut process.plan {
             plan.at_save = false;

@@ -1,0 +1,124 @@
+//! Host names, where `resolve-hostnames` allows them.
+//!
+//! A name is looked up off the loop and never waited for. It keeps the last address that was found: a name that
+//! stops resolving is a dead peer with a known address, not an unknown one. Before a named node is dialled again its
+//! name is looked up again, and an answer that differs moves its links. A node met by name and by address is one
+//! node, as soon as the name is known to mean that address.
+
+use super::effect::{Effect, Level};
+use super::ids::{Addr, LinkId, MasterId, ReplicaId};
+use super::{Sentinel, current_addr};
+use crate::base::Millis;
+use std::net::IpAddr;
+
+/// Names remembered; peers and servers tell us names, and may not fill our memory with them.
+const NAMES_MAX: usize = 4_096;
+
+impl Sentinel {
+    /// The address with what is known about its name. `None` when it is a name and names are not allowed.
+    pub(super) fn locate(&mut self, mut addr: Addr) -> Option<Addr> {
+        if addr.ip.is_some() {
+            return Some(addr);
+        }
+        if !self.options.resolve_hostnames {
+            return None;
+        }
+        addr.ip = self.known_names.get(&addr.host).copied();
+        if addr.ip.is_none() {
+            self.look_up(&addr);
+        }
+        Some(addr)
+    }
+
+    pub(super) fn look_up(&mut self, addr: &Addr) {
+        if addr.is_named() && self.options.resolve_hostnames {
+            self.out.push(Effect::Resolve { host: addr.host.clone() });
+        }
+    }
+
+    /// A name was looked up: everybody known under it gets the address; a failed look-up changes nothing.
+    pub(super) fn resolved(&mut self, now: Millis, host: &str, ip: Option<IpAddr>) {
+        let Some(ip) = ip else {
+            let last = self.known_names.get(host);
+            let still = last.map_or("it has none yet".into(), |ip| format!("its last address {ip} is used"));
+            self.out.log(Level::Verbose, format!("{host} does not resolve; {still}"));
+            return;
+        };
+        if self.known_names.len() < NAMES_MAX || self.known_names.contains_key(host) {
+            self.known_names.insert(host.into(), ip);
+        }
+        let name = |addr: &mut Addr| {
+            if &*addr.host == host {
+                addr.ip = Some(ip);
+            }
+        };
+        for master in self.masters.values_mut() {
+            name(&mut master.node.addr);
+            for replica in master.replicas.values_mut() {
+                name(&mut replica.node.addr);
+                replica.master_addr.iter_mut().for_each(name);
+            }
+            master.peers.values_mut().for_each(|peer| name(&mut peer.addr));
+        }
+        let (mut found, mut moved): (Vec<LinkId>, Vec<LinkId>) = (Vec::new(), Vec::new());
+        for link in self.links.values_mut().filter(|link| &*link.addr.host == host) {
+            match link.addr.ip.replace(ip) {
+                None => found.push(link.id),
+                Some(before) if before != ip => moved.push(link.id),
+                Some(_) => {}
+            }
+        }
+        for link in found.into_iter().chain(moved) {
+            self.redial(now, link);
+        }
+        let ids: Vec<MasterId> = self.masters.keys().copied().collect();
+        for id in ids {
+            self.merge_replicas(now, id);
+        }
+    }
+
+    /// Replicas that turned out to be one node, or the master itself, become one.
+    fn merge_replicas(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let mut kept: Vec<(ReplicaId, Addr)> = Vec::new();
+        let mut gone: Vec<ReplicaId> = Vec::new();
+        for replica in master.replicas.values() {
+            let addr = &replica.node.addr;
+            if addr.same(&master.node.addr) {
+                gone.push(replica.id);
+            } else if let Some((_, first)) = kept.iter_mut().find(|(_, first)| first.same(addr)) {
+                gone.push(replica.id);
+                // Known by name once is known by name.
+                if addr.is_named() && !first.is_named() {
+                    *first = addr.clone();
+                }
+            } else {
+                kept.push((replica.id, addr.clone()));
+            }
+        }
+        if gone.is_empty() {
+            return;
+        }
+        let promoted = master.failover.as_ref().and_then(super::Failover::promoted);
+        if promoted.is_some_and(|promoted| gone.contains(&promoted)) && current_addr(master).same(&master.node.addr) {
+            self.abort(id, "-failover-abort-slave-timeout");
+        }
+        for replica in gone {
+            if self.masters[&id].failover.as_ref().and_then(super::Failover::promoted) != Some(replica) {
+                self.drop_replica(id, replica);
+            }
+        }
+        for (replica, addr) in kept {
+            let Some(replica) = self.masters.get_mut(&id).and_then(|m| m.replicas.get_mut(&replica)) else { continue };
+            if replica.node.addr != addr {
+                replica.node.addr = addr.clone();
+                let link = replica.node.link;
+                if let Some(link) = self.links.get_mut(&link) {
+                    link.addr = addr;
+                }
+            }
+        }
+        self.out.mark_dirty();
+        self.act(now, id);
+    }
+}
