@@ -191,26 +191,30 @@ impl Links {
 
     /// Says in the log what is wrong between us and a node, once.
     fn complain(&mut self, to: SocketAddr, text: &str) {
-        if self.complaints.get(&to).is_some_and(|said| said == text) {
-            return;
+        if self.complaints.get(&to).is_none_or(|said| said != text) {
+            log::warn!("The link to {to} fails: {text}");
+            self.remember(to, text);
         }
-        log::warn!("The link to {to} fails: {text}");
-        if self.complaints.len() >= COMPLAINTS {
-            self.complaints.clear();
-        }
-        self.complaints.insert(to, text.to_owned());
     }
 
     /// A node took the connection and hung up without a word. That is how OpenSSL treats plain text, but also how a server
     /// ends that was just started; so the second time in a row counts.
     fn suspect(&mut self, to: SocketAddr) {
-        if self.complaints.contains_key(&to) {
-            let text = "it hangs up before it has answered anything, as a TLS port does with plain text; with tls-replication \
-                 yes links use TLS";
-            self.complain(to, text);
-        } else {
-            self.complaints.insert(to, String::new());
+        match self.complaints.get(&to) {
+            None => self.remember(to, ""),
+            Some(_) => self.complain(
+                to,
+                "it hangs up before it has answered anything, as a TLS port does with plain text; with tls-replication yes \
+                 links use TLS",
+            ),
         }
+    }
+
+    fn remember(&mut self, to: SocketAddr, text: &str) {
+        if self.complaints.len() >= COMPLAINTS {
+            self.complaints.clear();
+        }
+        self.complaints.insert(to, text.to_owned());
     }
 
     /// A write asked for can go on.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{Error, InconsistentKeys};
 
 use super::Suite;
+use super::version1::Certificate;
 
 /// Who we are, out of PEM.
 pub struct Identity {
@@ -37,13 +37,16 @@ impl Identity {
             .load_private_key(self.key.clone_key())
             .map_err(|error| format!("the private key cannot be used: {error}"))?;
         let certified = CertifiedKey::new(self.chain.clone(), key);
-        match certified.keys_match() {
-            // A certificate that rustls cannot read may still be what the other side wants: it is shown as it is.
-            Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown) | Error::InvalidCertificate(_)) => {
-                Ok(Arc::new(SingleCertAndKey::from(certified)))
-            }
-            Err(_) => Err("the private key is not that of the certificate".to_string()),
+        let of_certificate = Certificate::parse(&self.chain[0]).map(|certificate| certificate.spki);
+        let differs = match (certified.key.public_key(), of_certificate) {
+            (Some(of_key), Some(of_certificate)) => of_key.as_ref() != of_certificate,
+            // What cannot be compared, or not be read here, may still be what the other side wants.
+            _ => false,
+        };
+        if differs {
+            return Err("the private key is not that of the certificate".to_string());
         }
+        Ok(Arc::new(SingleCertAndKey::from(certified)))
     }
 }
 

@@ -14,6 +14,7 @@ mod identity;
 mod session;
 mod sessions;
 mod suites;
+mod version1;
 
 pub use authorities::Authorities;
 pub use identity::{Chain, Identity, Key};
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::server::{NoServerSessionStorage, StoresServerSessions, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, StoresServerSessions};
 use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion};
 
 /// Whether the program was built with TLS.

@@ -144,8 +144,7 @@ impl Session {
                 " (the peer speaks no TLS, as a plain port or a plain client does)"
             }
             Error::InvalidCertificate(CertificateError::Other(other)) if other.to_string().contains("CertVersion") => {
-                " (certificates of version 1 are not supported; issue it with extensions, for instance openssl x509 \
-                 -extfile)"
+                " (a certificate of version 1 must be issued by an authority of the list itself)"
             }
             _ => "",
         };
