@@ -140,6 +140,17 @@ fn three_sentinels_that_speak_only_tls_fail_over() {
 }
 
 #[test]
+#[ignore = "takes about a minute"]
+fn ten_failovers_in_a_row_over_tls_alone() {
+    let Some(server) = present(Redis::program(), "redis-server") else { return };
+    let server = Program { name: "redis-server".to_string(), path: server, args: Vec::new() };
+    let mut group = Group::start(&server, &[watchfire(), watchfire(), watchfire()]);
+    for _ in 0..10 {
+        group.fail_over();
+    }
+}
+
+#[test]
 fn watchfires_and_a_redis_sentinel_in_one_group_over_tls_fail_over() {
     let Some(server) = present(Redis::program(), "redis-server") else { return };
     let Some(redis_sentinel) = present(Program::redis_sentinel(), "redis-sentinel") else { return };

@@ -73,6 +73,7 @@ mod material {
 
 #[cfg(feature = "tls")]
 mod material {
+    use super::super::sys;
     use super::{Acceptor, AuthClients, Connector, TlsOptions};
     use crate::net::tls::{Authorities, Certificates, Chain, Identity, Key, Params, Sessions, Suite};
     use std::fs;
@@ -127,6 +128,7 @@ mod material {
             let sessions = options.session_caching.then(|| Sessions {
                 count: options.session_cache_size as usize,
                 seconds: u64::from(options.session_cache_timeout),
+                clock: sys::clock,
             });
             let made = Acceptor::new(&suite, &own, certificates, &authorities, sessions);
             acceptor = Some(made.map_err(|why| format!("tls-cert-file and tls-key-file: {why}."))?);

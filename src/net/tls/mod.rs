@@ -27,6 +27,8 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{NoServerSessionStorage, StoresServerSessions};
 use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion};
 
+use crate::base::Millis;
+
 /// Whether the program was built with TLS.
 pub const AVAILABLE: bool = true;
 
@@ -59,11 +61,13 @@ pub enum Certificates {
 }
 
 /// Sessions that clients may resume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Sessions {
     /// How many are kept; 0 is no limit but that of memory, see [`crate::base::limits::TLS_SESSION_BYTES`].
     pub count: usize,
     pub seconds: u64,
+    /// Monotonic, as that of the reactor.
+    pub clock: fn() -> Millis,
 }
 
 /// Protocols and suites, chosen and not empty.

@@ -3,12 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use rustls::server::StoresServerSessions;
 
 use super::Sessions;
-use crate::base::limits;
+use crate::base::{Millis, limits};
 
 /// The oldest go first. All live equally long, so the queue is in the order of their ends.
 pub(super) struct Store {
@@ -20,7 +19,7 @@ pub(super) struct Store {
 struct Kept {
     by_key: HashMap<Vec<u8>, (Vec<u8>, u64)>,
     /// Keys with their time and number; those that were taken or replaced stay until they come to the front.
-    queue: VecDeque<(Instant, u64, Vec<u8>)>,
+    queue: VecDeque<(Millis, u64, Vec<u8>)>,
     made: u64,
     bytes: usize,
 }
@@ -31,18 +30,18 @@ impl Store {
     }
 
     /// The content after what is too old has left.
-    fn with<T>(&self, now: Instant, act: impl FnOnce(&mut Kept) -> T) -> T {
+    fn with<T>(&self, now: Millis, act: impl FnOnce(&mut Kept) -> T) -> T {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = Duration::from_secs(self.bounds.seconds);
+        let age = self.bounds.seconds.saturating_mul(1000);
         while let Some((made, ..)) = kept.queue.front()
-            && now.duration_since(*made) >= age
+            && now.since(*made) >= age
         {
             kept.drop_oldest();
         }
         act(&mut kept)
     }
 
-    fn put_at(&self, now: Instant, key: Vec<u8>, value: Vec<u8>) -> bool {
+    fn put_at(&self, now: Millis, key: Vec<u8>, value: Vec<u8>) -> bool {
         let most = if self.bounds.count == 0 { usize::MAX } else { self.bounds.count };
         self.with(now, |kept| {
             kept.remove(&key);
@@ -82,15 +81,15 @@ impl fmt::Debug for Store {
 
 impl StoresServerSessions for Store {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        self.put_at(Instant::now(), key, value)
+        self.put_at((self.bounds.clock)(), key, value)
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.with(Instant::now(), |kept| kept.by_key.get(key).map(|(value, _)| value.clone()))
+        self.with((self.bounds.clock)(), |kept| kept.by_key.get(key).map(|(value, _)| value.clone()))
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.with(Instant::now(), |kept| kept.remove(key))
+        self.with((self.bounds.clock)(), |kept| kept.remove(key))
     }
 
     fn can_cache(&self) -> bool {
@@ -102,13 +101,17 @@ impl StoresServerSessions for Store {
 mod tests {
     use super::*;
 
+    fn bounds(count: usize, seconds: u64) -> Sessions {
+        Sessions { count, seconds, clock: || Millis(0) }
+    }
+
     fn key(number: u8) -> Vec<u8> {
         vec![number; 32]
     }
 
     #[test]
     fn the_oldest_session_leaves_when_there_are_too_many() {
-        let store = Store::new(Sessions { count: 2, seconds: 300 });
+        let store = Store::new(bounds(2, 300));
         for number in 0..3 {
             assert!(store.put(key(number), vec![number]));
         }
@@ -120,18 +123,23 @@ mod tests {
 
     #[test]
     fn a_session_ends_with_its_time_and_one_that_was_replaced_does_not_end_its_successor() {
-        let store = Store::new(Sessions { count: 0, seconds: 10 });
-        let begin = Instant::now().checked_sub(Duration::from_secs(60)).expect("a machine that is up for a minute");
-        store.put_at(begin, key(1), vec![1]);
-        store.put_at(begin + Duration::from_secs(55), key(1), vec![2]);
-        assert_eq!(store.get(&key(1)), Some(vec![2]));
-        store.put_at(begin + Duration::from_secs(66), key(2), vec![3]);
+        let store = Store::new(bounds(1, 10));
+        store.put(key(1), vec![0]);
+        store.put(key(1), vec![1]);
+        assert_eq!(store.get(&key(1)), Some(vec![1]));
+
+        let store = Store::new(bounds(0, 10));
+        store.put_at(Millis(0), key(1), vec![1]);
+        store.put_at(Millis(55_000), key(1), vec![2]);
+        assert_eq!(store.with(Millis(64_999), |kept| kept.by_key.len()), 1);
+        store.put_at(Millis(66_000), key(2), vec![3]);
         assert_eq!(store.get(&key(1)), None);
+        assert_eq!(store.with(Millis(66_000), |kept| kept.by_key.len()), 1);
     }
 
     #[test]
     fn sessions_are_bounded_in_bytes() {
-        let store = Store::new(Sessions { count: 0, seconds: 300 });
+        let store = Store::new(bounds(0, 300));
         for number in 0..=255 {
             store.put(key(number), vec![0; 64 * 1024]);
         }
