@@ -8,7 +8,7 @@
 //! the exit code is 1.
 
 use getopts::{Fail, Options, ParsingStyle};
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use watchfire::base::glob;
@@ -58,7 +58,9 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
-            eprintln!("{text}");
+            if !text.is_empty() {
+                eprintln!("{text}");
+            }
             ExitCode::FAILURE
         }
     }
@@ -160,7 +162,11 @@ fn check(call: &Call) -> Result<(), String> {
 }
 
 fn run(call: &Call) -> Result<(), String> {
-    let server = Server::start(load(call)?).map_err(|error| error.to_string())?;
+    let server = match Server::start(load(call)?) {
+        Ok(server) => server,
+        Err(error) if error.logged && !std::io::stderr().is_terminal() => return Err(String::new()),
+        Err(error) => return Err(error.to_string()),
+    };
     server.run().map_err(|why| format!("The event loop has failed: {why}"))
 }
 

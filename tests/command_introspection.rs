@@ -80,7 +80,7 @@ fn resp3_shows_flags_as_sets_and_docs_as_maps() {
     let docs = bench.ask(client, "COMMAND DOCS sentinel|myid");
     assert!(docs.starts_with("%1\r\n$13\r\nsentinel|myid\r\n%4\r\n$7\r\nsummary\r\n"), "{docs}");
     let docs = bench.ask(client, "COMMAND DOCS acl");
-    assert!(docs.contains("$11\r\nsubcommands\r\n%3\r\n$7\r\nacl|cat\r\n%4\r\n"), "{docs}");
+    assert!(docs.contains("$11\r\nsubcommands\r\n%13\r\n$7\r\nacl|cat\r\n%4\r\n"), "{docs}");
 }
 
 #[test]

@@ -180,6 +180,11 @@ fn a_port_that_is_taken_is_a_sentence_on_stderr_and_the_code_is_1() {
     let said = text(&output.stderr);
     assert!(said.contains(&format!("127.0.0.1 port {port}")), "{said}");
     assert!(said.to_lowercase().contains("address already in use"), "{said}");
+    // With a log file it is said there, and standard error is left alone unless it is a terminal.
+    let log = folder.path("log");
+    let output = run(&[conf.to_str().unwrap(), "--logfile", log.to_str().unwrap()]);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(1), ""));
+    assert!(folder.read("log").contains(&format!("127.0.0.1 port {port}")), "{}", folder.read("log"));
 }
 
 #[test]

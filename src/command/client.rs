@@ -6,6 +6,7 @@
 //! shell acts on them when it drains [`Clients::take_dirty`].
 
 use super::pubsub::Index;
+use crate::acl::DEFAULT;
 use crate::base::Millis;
 use crate::resp::Proto;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,8 +66,10 @@ pub struct Client {
     pub name: Vec<u8>,
     pub lib_name: Vec<u8>,
     pub lib_ver: Vec<u8>,
-    /// The user it is authenticated as.
-    pub user: String,
+    /// The user it is: `default` unless it has logged in as somebody else.
+    pub user: Vec<u8>,
+    /// It has logged in, or came when nobody needed to.
+    pub authenticated: bool,
     pub proto: Proto,
     pub created: Millis,
     /// When its last request arrived.
@@ -149,7 +152,8 @@ impl Clients {
                 name: Vec::new(),
                 lib_name: Vec::new(),
                 lib_ver: Vec::new(),
-                user: "default".to_owned(),
+                user: DEFAULT.to_vec(),
+                authenticated: false,
                 proto: Proto::Resp2,
                 created: now,
                 last_active: now,

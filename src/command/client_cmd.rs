@@ -112,7 +112,7 @@ pub(super) fn list(call: &mut Call<'_, '_>) {
 }
 
 /// One line of `CLIENT LIST`, without its end.
-fn describe(out: &mut Vec<u8>, client: &Client, now: Millis) {
+pub(super) fn describe(out: &mut Vec<u8>, client: &Client, now: Millis) {
     let mut flags = String::new();
     let marks = [
         (client.subscriptions() > 0, 'P'),
@@ -146,10 +146,14 @@ fn describe(out: &mut Vec<u8>, client: &Client, now: Millis) {
     );
     let _ = write!(
         out,
-        " events={} cmd={} user={} redir={} resp={} lib-name=",
+        " events={} cmd={} user=",
         if waiting > 0 { "rw" } else { "r" },
         if client.last_command.is_empty() { "NULL" } else { client.last_command },
-        client.user,
+    );
+    out.extend_from_slice(&client.user);
+    let _ = write!(
+        out,
+        " redir={} resp={} lib-name=",
         if client.tracking.on { client.tracking.redirect.cast_signed() } else { -1 },
         if client.proto == Proto::Resp3 { 3 } else { 2 },
     );
@@ -179,7 +183,7 @@ impl Filter {
             && self.kind.is_none_or(|kind| Type::of(client) == kind)
             && self.addr.as_ref().is_none_or(|addr| client.addr.as_bytes() == addr)
             && self.laddr.as_ref().is_none_or(|laddr| client.laddr.as_bytes() == laddr)
-            && self.user.as_ref().is_none_or(|user| client.user.as_bytes() == user)
+            && self.user.as_ref().is_none_or(|user| client.user == *user)
             && self.max_age.is_none_or(|age| now.since(client.created) / 1000 >= age)
     }
 }
@@ -240,7 +244,7 @@ fn kill_filter(call: &mut Call<'_, '_>) -> Option<Filter> {
         } else if is("LADDR") {
             filter.laddr = Some(value.to_vec());
         } else if is("USER") {
-            if value != b"default" {
+            if call.world.acl.user(value).is_none() {
                 call.refuse(&[b"ERR No such user '", value, b"'"]);
                 return None;
             }

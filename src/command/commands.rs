@@ -9,7 +9,7 @@ use super::table::{
     ADMIN, ALLOW_BUSY, CAT_ADMIN, CAT_CONNECTION, CAT_DANGEROUS, Command, FAST, Flags, LOADING, NO_AUTH, NO_MULTI,
     NOSCRIPT, PUBSUB, STALE, Table,
 };
-use super::{client_cmd, connection, info, introspect};
+use super::{acl_cmd, client_cmd, connection, info, introspect};
 
 const LOGIN: Flags = NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY | CAT_CONNECTION;
 const LISTEN: Flags = PUBSUB | NOSCRIPT | LOADING | STALE;
@@ -18,6 +18,7 @@ const OWN: Flags = NOSCRIPT | LOADING | STALE | CAT_CONNECTION;
 const OTHERS: Flags = OWN | ADMIN;
 const TABLE: Flags = LOADING | STALE | CAT_CONNECTION;
 const ACL: Flags = NOSCRIPT | LOADING | STALE;
+const ACL_ADMIN: Flags = ACL | ADMIN;
 const CHANGES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 const UNSTABLE: &[&str] = &["nondeterministic_output"];
 const UNORDERED: &[&str] = &["nondeterministic_output_order"];
@@ -263,18 +264,64 @@ static COMMAND: Table = Table::new(&[
 ]);
 
 static ACL_TABLE: Table = Table::new(&[
+    acl!("cat", -2, ACL, "6.0.0", "O(1)", "[<category>]", "The categories, or the commands of one.", acl_cmd::cat),
+    acl!("deluser", -3, ACL_ADMIN, "6.0.0", "O(1)", "<username> [<username> ...]", "Deletes users and closes their connections.", acl_cmd::deluser, tips CHANGES),
     acl!(
-        "cat",
+        "dryrun",
+        -4,
+        ACL_ADMIN,
+        "7.0.0",
+        "O(1)",
+        "<username> <command> [<arg> ...]",
+        "Whether a user may run a command; it is not run.",
+        acl_cmd::dryrun
+    ),
+    acl!(
+        "genpass",
         -2,
         ACL,
         "6.0.0",
         "O(1)",
-        "[<category>]",
-        "The categories, or the commands of one.",
-        introspect::acl_cat
+        "[<bits>]",
+        "A random password in hexadecimal digits, of 256 bits unless told otherwise.",
+        acl_cmd::genpass
+    ),
+    acl!(
+        "getuser",
+        3,
+        ACL_ADMIN,
+        "6.0.0",
+        "O(N) in rules",
+        "<username>",
+        "All that is known about a user.",
+        acl_cmd::getuser
     ),
     acl!("help", 2, LOADING | STALE, "6.0.0", "O(1)", "", "Prints this list.", introspect::help),
-    acl!("whoami", 2, ACL, "6.0.0", "O(1)", "", "The user of this connection.", introspect::acl_whoami),
+    acl!(
+        "list",
+        2,
+        ACL_ADMIN,
+        "6.0.0",
+        "O(N) in users",
+        "",
+        "The users with their rules, as a file has them.",
+        acl_cmd::list
+    ),
+    acl!(
+        "load",
+        2,
+        ACL_ADMIN,
+        "6.0.0",
+        "O(N) in users",
+        "",
+        "Takes all users from the ACL file, or none.",
+        acl_cmd::load
+    ),
+    acl!("log", -2, ACL_ADMIN, "6.0.0", "O(N) in entries", "[<count>|RESET]", "What was refused lately.", acl_cmd::log),
+    acl!("save", 2, ACL_ADMIN, "6.0.0", "O(N) in users", "", "Writes all users to the ACL file.", acl_cmd::save, tips CHANGES),
+    acl!("setuser", -3, ACL_ADMIN, "6.0.0", "O(N) in rules", "<username> [<rule> [<rule> ...]]", "Makes a user or changes it, by all rules or by none.", acl_cmd::setuser, tips CHANGES),
+    acl!("users", 2, ACL_ADMIN, "6.0.0", "O(N) in users", "", "The names of the users.", acl_cmd::users),
+    acl!("whoami", 2, ACL, "6.0.0", "O(1)", "", "The user of this connection.", acl_cmd::whoami),
 ]);
 
 static SENTINEL: Table = Table::new(&[

@@ -1,8 +1,10 @@
 //! PING, HELLO, AUTH, ROLE, SHUTDOWN, PUBLISH and the four commands of Pub/Sub.
 
+use super::access::{log_in, owes_password};
 use super::call::Call;
 use super::client_cmd::{NAME_ERROR, is_plain};
 use super::{COMPATIBLE_VERSION, SubscriptionKind, Wish};
+use crate::acl::DEFAULT;
 use crate::core::Level;
 use crate::resp::{Proto, Writer, parse_integer};
 
@@ -30,27 +32,25 @@ pub(super) fn ping(call: &mut Call<'_, '_>) {
     }
 }
 
-/// The outcome of trying a user and a password. There are no passwords yet: the user `default` may come in
-/// with any, nobody else exists.
-fn authenticate(call: &mut Call<'_, '_>, user: &[u8], _password: &[u8]) -> bool {
-    let good = user == b"default";
-    if good {
-        "default".clone_into(&mut call.me().user);
-    } else {
-        call.world.stats.auth_failures += 1;
-    }
-    good
+const NOAUTH_HELLO: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+     <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the \
+     same time";
+
+/// Tries a user and a password.
+fn authenticate(call: &mut Call<'_, '_>, user: &[u8], password: &[u8]) -> bool {
+    log_in(call.world, call.id, &call.argv[0], user, password)
 }
 
 pub(super) fn auth(call: &mut Call<'_, '_>) {
     let argv = call.argv;
     match argv.len() {
-        2 => call.error(
+        2 if call.world.acl.default_user().needs_no_password() => call.error(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
         ),
+        2 if authenticate(call, DEFAULT, &argv[1]) => call.ok(),
         3 if authenticate(call, &argv[1], &argv[2]) => call.ok(),
-        3 => call.error(WRONG_PASSWORD),
+        2 | 3 => call.error(WRONG_PASSWORD),
         _ => call.syntax_error(),
     }
 }
@@ -82,10 +82,12 @@ pub(super) fn hello(call: &mut Call<'_, '_>) {
             return call.refuse(&[b"ERR Syntax error in HELLO option '", option, b"'"]);
         }
     }
-    if let Some((user, password)) = credentials
-        && !authenticate(call, user, password)
-    {
-        return call.error(WRONG_PASSWORD);
+    if let Some((user, password)) = credentials {
+        if !authenticate(call, user, password) {
+            return call.error(WRONG_PASSWORD);
+        }
+    } else if call.world.clients.get(call.id).is_none_or(|me| owes_password(call.world.acl, me)) {
+        return call.error(NOAUTH_HELLO);
     }
     let me = call.me();
     if let Some(name) = name {

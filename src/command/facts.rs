@@ -73,6 +73,14 @@ pub struct Facts {
     pub cpu_times: fn() -> CpuTimes,
     /// Is there a file of that path that we may execute?
     pub is_executable: fn(&str) -> bool,
+    /// Fills the slice with random bytes that nobody can guess; false when there are none to be had.
+    pub entropy: fn(&mut [u8]) -> bool,
+    /// The file with the users, as configured; empty when there is none.
+    pub aclfile: String,
+    /// The bytes of a file, or why they cannot be read.
+    pub read_file: fn(&str) -> Result<Vec<u8>, String>,
+    /// Replaces a file as a whole, or says why not.
+    pub write_file: fn(&str, &[u8]) -> Result<(), String>,
 }
 
 impl fmt::Debug for Facts {
@@ -101,6 +109,10 @@ impl Facts {
             hz: 10,
             cpu_times: CpuTimes::default,
             is_executable: |_| false,
+            entropy: |_| false,
+            aclfile: String::new(),
+            read_file: |_| Err("No such file or directory".to_owned()),
+            write_file: |_, _| Err("Read-only file system".to_owned()),
         }
     }
 }
@@ -137,8 +149,10 @@ pub struct Stats {
     pub connections_rejected: u64,
     pub commands_processed: u64,
     pub error_replies: u64,
-    /// AUTH and HELLO AUTH that failed.
+    /// AUTH and HELLO AUTH that failed; commands refused for want of the right to run them, or to reach a channel.
     pub auth_failures: u64,
+    pub denied_commands: u64,
+    pub denied_channels: u64,
     pub net_in: u64,
     pub net_out: u64,
     pub reads: u64,

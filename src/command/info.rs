@@ -165,9 +165,9 @@ fn stats(out: &mut String, world: &World<'_>) {
         "instantaneous_eventloop_cycles_per_sec": stats.cycles_per_sec(),
         "instantaneous_eventloop_duration_usec": stats.usec_per_cycle(),
         "acl_access_denied_auth": stats.auth_failures,
-        "acl_access_denied_cmd": 0,
+        "acl_access_denied_cmd": stats.denied_commands,
         "acl_access_denied_key": 0,
-        "acl_access_denied_channel": 0,
+        "acl_access_denied_channel": stats.denied_channels,
     );
 }
 

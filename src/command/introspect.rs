@@ -1,13 +1,13 @@
-//! `COMMAND …`, `… HELP` and what there is of `ACL …`: all of it read off the table.
+//! `COMMAND …` and `… HELP`: all of it read off the table.
 
 use super::call::Call;
 use super::commands::COMMANDS;
-use super::table::{self, CATEGORIES, Command, Found};
+use super::table::{self, Command, Found};
 use crate::base::glob;
 use crate::resp::Writer;
 
 /// All rows, each container before its subcommands.
-fn all() -> impl Iterator<Item = &'static Command> {
+pub(super) fn all() -> impl Iterator<Item = &'static Command> {
     COMMANDS.rows.iter().flat_map(|row| std::iter::once(row).chain(row.subcommands()))
 }
 
@@ -139,32 +139,4 @@ pub(super) fn help(call: &mut Call<'_, '_>) {
     let mut reply = call.reply();
     reply.array(lines.len());
     lines.iter().for_each(|line| reply.simple(line));
-}
-
-pub(super) fn acl_whoami(call: &mut Call<'_, '_>) {
-    let user = call.me().user.clone();
-    call.reply().bulk(user);
-}
-
-pub(super) fn acl_cat(call: &mut Call<'_, '_>) {
-    let argv = call.argv;
-    let Some(wanted) = argv.get(2) else {
-        let mut reply = call.reply();
-        reply.array(CATEGORIES.len());
-        CATEGORIES.iter().for_each(|word| reply.bulk(word));
-        return;
-    };
-    if argv.len() > 3 {
-        return call.wrong_subcommand();
-    }
-    if !CATEGORIES.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(wanted)) {
-        return call.refuse(&[b"ERR Unknown category '", wanted, b"'"]);
-    }
-    let names: Vec<&str> = all()
-        .filter(|row| row.categories().any(|word| word.as_bytes().eq_ignore_ascii_case(wanted)))
-        .map(|row| row.full)
-        .collect();
-    let mut reply = call.reply();
-    reply.array(names.len());
-    names.iter().for_each(|name| reply.bulk(name));
 }

@@ -6,6 +6,8 @@
 //!
 //! Replies are byte for byte those of redis-sentinel 7.4, errors included.
 
+mod access;
+mod acl_cmd;
 mod call;
 mod client;
 mod client_cmd;
@@ -18,6 +20,7 @@ mod pubsub;
 mod sentinel;
 mod table;
 
+pub use access::{catalog, owes_password};
 pub use client::{
     Client, ClientId, Clients, Deferred, PUBSUB_HARD_LIMIT, PUBSUB_SOFT_LIMIT, PUBSUB_SOFT_MS, ReplyMode, Tracking,
 };
@@ -26,9 +29,10 @@ pub use facts::{CpuTimes, Facts, LogLevel, Stats};
 pub use pubsub::Kind as SubscriptionKind;
 pub use table::{CATEGORIES, Command, Found, Table, find, find_full};
 
+use crate::acl::Acl;
 use crate::base::Millis;
 use crate::core::{Level, Sentinel};
-use crate::resp::{Argv, Proto, Writer};
+use crate::resp::{Argv, Proto};
 use call::Call;
 
 /// The version of redis-sentinel that we answer like; clients compare it.
@@ -42,6 +46,7 @@ pub struct World<'a> {
     pub wall_ms: u64,
     pub sentinel: &'a mut Sentinel,
     pub clients: &'a mut Clients,
+    pub acl: &'a mut Acl,
     pub facts: &'a Facts,
     pub stats: &'a mut Stats,
     pub wishes: &'a mut Vec<Wish>,
@@ -86,8 +91,8 @@ pub fn dispatch(world: &mut World<'_>, client: ClientId, argv: &Argv) {
         Found::Command(command) if !command.accepts(argv.len()) => call::wrong_arity(&mut out, command.full),
         Found::Command(command) => {
             asking.last_command = command.full;
-            if let Err(refusal) = access(world, client, command, argv) {
-                Writer::new(&mut out, proto).error(&refusal);
+            if access::refused(world, client, command, argv, &mut out) {
+                // It heard why.
             } else if subscribed && proto == Proto::Resp2 && !is_for_subscribers(command) {
                 let name = command.full.as_bytes();
                 let only =
@@ -133,13 +138,6 @@ fn finish(world: &mut World<'_>, client: ClientId, mut out: Vec<u8>, start: usiz
     if !asked.out.is_empty() || asked.close_after_reply || asked.killed {
         world.clients.mark_dirty(client);
     }
-}
-
-/// Whether this client may run this command: the place of NOAUTH and NOPERM. The error is the text after `-`.
-/// Everybody may do everything until there are users and passwords.
-#[allow(clippy::unnecessary_wraps, unused_variables, reason = "the rules come with the ACL room")]
-fn access(world: &World<'_>, client: ClientId, command: &Command, argv: &Argv) -> Result<(), String> {
-    Ok(())
 }
 
 /// What a subscribed RESP2 client may still say: its replies must be tellable from messages.

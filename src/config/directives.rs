@@ -152,9 +152,15 @@ const TRACES: &str = "traces and debugging of a data server";
 
 /// Sorted: first the plain directives, then those behind `sentinel`, each by name.
 pub const DIRECTIVES: &[Directive] = &[
-    not_yet("acl-pubsub-default", "<allchannels|resetchannels>", "channels of a new user"),
-    not_yet("aclfile", "<path>", "a file with access rules"),
-    not_yet("acllog-max-len", "<entries>", "length of the log of refused commands"),
+    used(
+        "acl-pubsub-default",
+        "<allchannels|resetchannels>",
+        Kind::OneOf(&["allchannels", "resetchannels"]),
+        "resetchannels",
+        "whether a new user reaches all channels or none",
+    ),
+    used("aclfile", "<path>", Kind::Text, "", "a file with the users; then there are no user lines here"),
+    used("acllog-max-len", "<entries>", Kind::Integer(0, i64::MAX), "128", "how many refusals are kept for ACL LOG"),
     ignored("active-defrag-cycle-max", MEMORY),
     ignored("active-defrag-cycle-min", MEMORY),
     ignored("active-defrag-cycle-us", MEMORY),
@@ -484,7 +490,7 @@ pub const DIRECTIVES: &[Directive] = &[
         "the permissions of the Unix socket; 0 leaves them to the umask",
     ),
     ignored("use-exit-on-panic", TRACES),
-    not_yet("user", "<name> [rule…]", "access rules of one user"),
+    used("user", "<name> [rule…]", Kind::Words, "", "a user, its passwords and what it may do"),
     ignored("vset-force-single-threaded-execution", ENCODING),
     ignored("zset-max-listpack-entries", ENCODING),
     ignored("zset-max-listpack-value", ENCODING),

@@ -3,7 +3,8 @@
 use super::directives::{self, Directive, Kind};
 use super::error::Fault;
 use super::tls::TlsOptions;
-use std::collections::BTreeSet;
+use crate::base::quote;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The settings of the process, with redis-sentinel's defaults. Plain data; nobody here acts on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,12 @@ pub struct ServerOptions {
     pub maxclients: u32,
     /// Empty is unset. May hold any byte.
     pub requirepass: Vec<u8>,
+    /// A file with the users; empty is unset.
+    pub aclfile: String,
+    /// How many refusals are kept for `ACL LOG`.
+    pub acllog_max_len: usize,
+    /// `acl-pubsub-default allchannels`: new users reach all channels.
+    pub acl_pubsub_allchannels: bool,
     /// Empty: stay where we were started.
     pub dir: String,
     /// Empty: standard output.
@@ -47,6 +54,9 @@ pub struct ServerOptions {
     /// Directives changed while running; the only ones that [`super::rewrite`] writes. Empty after a start, so that
     /// neither the command line nor an included file leaks into the file.
     pub changed: BTreeSet<&'static str>,
+    /// Users made or changed while running, with their rules, and users deleted, without: their `user` lines follow. Empty
+    /// after a start, and always where there is an `aclfile`.
+    pub users: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
 impl Default for ServerOptions {
@@ -63,6 +73,9 @@ impl Default for ServerOptions {
             timeout: 0,
             maxclients: 10_000,
             requirepass: Vec::new(),
+            aclfile: String::new(),
+            acllog_max_len: 128,
+            acl_pubsub_allchannels: false,
             dir: String::new(),
             logfile: String::new(),
             loglevel: LogLevel::Notice,
@@ -75,6 +88,7 @@ impl Default for ServerOptions {
             tls: TlsOptions::default(),
             included: Vec::new(),
             changed: BTreeSet::new(),
+            users: BTreeMap::new(),
         }
     }
 }
@@ -89,6 +103,23 @@ impl ServerOptions {
     /// The line that says what a changed directive holds now; `None` for those that do not change at run time.
     pub(super) fn line_of(&self, directive: &str) -> Option<String> {
         (directive == "loglevel").then(|| format!("loglevel {}", self.loglevel.as_str()))
+    }
+
+    /// The `user` line that says what a changed user is now; `None` when it is gone. Rules are one line of words, and those
+    /// in parentheses stay together only by their parentheses; so each word is quoted for itself where it must be.
+    pub(super) fn user_line(name: &[u8], rules: Option<&[u8]>) -> Option<Vec<u8>> {
+        let mut line = b"user ".to_vec();
+        line.extend_from_slice(quote::if_needed(name).as_bytes());
+        for word in rules?.split(|&byte| byte == b' ') {
+            line.push(b' ');
+            // A hash begins with the sign of a comment, but not at the beginning of the line.
+            let hash = word.strip_prefix(b"#").filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+            match hash {
+                Some(_) => line.extend_from_slice(word),
+                None => line.extend_from_slice(quote::if_needed(word).as_bytes()),
+            }
+        }
+        Some(line)
     }
 
     /// Takes one line that is no `sentinel` line. Checks its shape and, where it means something here, its value.
@@ -126,6 +157,9 @@ impl ServerOptions {
             "timeout" => self.timeout = small(integer(row, value)?),
             "maxclients" => self.maxclients = small(integer(row, value)?),
             "requirepass" => self.requirepass.clone_from(value),
+            "aclfile" => self.aclfile = text(value)?,
+            "acllog-max-len" => self.acllog_max_len = usize::try_from(integer(row, value)?).unwrap_or(usize::MAX),
+            "acl-pubsub-default" => self.acl_pubsub_allchannels = one_of(row, value)? == "allchannels",
             "dir" => self.dir = text(value)?,
             "logfile" => self.logfile = text(value)?,
             "loglevel" => self.loglevel = LogLevel::parse(one_of(row, value)?).expect("the table names all levels"),
@@ -136,7 +170,7 @@ impl ServerOptions {
             "pidfile" => self.pidfile = text(value)?,
             "supervised" => self.supervised = Supervised::parse(one_of(row, value)?),
             name if name.starts_with("tls-") => self.tls.set(row, value)?,
-            // `include` is followed by the reader.
+            // `include` and `user` are the reader's.
             _ => {}
         }
         Ok(())

@@ -40,10 +40,21 @@ impl<'a> Source<'a> {
 pub struct Loaded {
     pub server: ServerOptions,
     pub snapshot: Snapshot,
+    /// The `user` lines in order, each name once. Whether their rules are any is for those to say who know the commands.
+    pub users: Vec<Declared>,
     /// For the log, once at start: what was accepted without meaning anything, dropped or read with doubt.
     pub notes: Vec<String>,
     /// What only the file system can tell. The shell makes these checks in order, before it begins.
     pub checks: Vec<Check>,
+}
+
+/// A `user` line.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    pub name: Vec<u8>,
+    pub rules: Vec<Vec<u8>>,
+    /// What to print when the rules are wrong, once the reason is in its `message`.
+    pub error: ConfigError,
 }
 
 /// Something that must hold outside the text.
@@ -78,6 +89,7 @@ pub fn read(
         open,
         server: ServerOptions::default(),
         aside: Vec::new(),
+        users: Vec::new(),
         checks: Vec::new(),
         notes: Vec::new(),
         ignored: Vec::new(),
@@ -94,7 +106,7 @@ pub fn read(
     if first_argument != usize::MAX {
         lines.text(source.arguments.as_bytes(), &file, first_argument, 0, true)?;
     }
-    let Lines { mut server, aside, mut checks, mut notes, ignored, not_yet, .. } = lines;
+    let Lines { mut server, aside, users, mut checks, mut notes, ignored, not_yet, .. } = lines;
     server.included =
         aside.iter().filter(|line| line.origin == Origin::Included).map(|line| line.text.clone()).collect();
 
@@ -109,7 +121,8 @@ pub fn read(
     server.tls.notes(&mut notes);
     notes.append(&mut masters.notes);
     checks.append(&mut masters.checks);
-    Ok(Loaded { server, snapshot: masters.finish(&mut notes), notes, checks })
+    let users = users.into_iter().map(|(_, user)| user).collect();
+    Ok(Loaded { server, snapshot: masters.finish(&mut notes), users, notes, checks })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +168,8 @@ struct Lines<'o> {
     open: &'o mut dyn FnMut(&str) -> io::Result<Vec<u8>>,
     server: ServerOptions,
     aside: Vec<Aside>,
+    /// With where they were said.
+    users: Vec<(Origin, Declared)>,
     checks: Vec<Check>,
     notes: Vec<String>,
     ignored: Vec<&'static str>,
@@ -193,14 +208,15 @@ impl Lines<'_> {
         let row = self.server.apply(&line.words).map_err(|fault| line.error(fault))?;
         match row.meaning {
             Meaning::Ignored => note_once(&mut self.ignored, row.name),
-            Meaning::NotYet if !(row.name == "user" && is_open_default_user(&line.words)) => {
-                note_once(&mut self.not_yet, row.name);
-            }
+            Meaning::NotYet => note_once(&mut self.not_yet, row.name),
             _ => {}
         }
         if row.name == "dir" {
             let error = line.error(Fault::new("No such file or directory"));
             self.checks.push(Check { must: Must::BeDirectory, path: self.server.dir.clone(), error });
+        }
+        if row.name == "user" {
+            self.user(&line)?;
         }
         if row.name == "include" {
             let path = String::from_utf8_lossy(&line.words[1]).into_owned();
@@ -217,6 +233,30 @@ impl Lines<'_> {
     }
 }
 
+impl Lines<'_> {
+    /// A name said twice in one file is a mistake. Otherwise the later line counts: what an included file says cannot be
+    /// kept up to date there, so the main file corrects it.
+    fn user(&mut self, line: &Aside) -> Result<(), ConfigError> {
+        let name = &line.words[1];
+        if let Some(at) = self.users.iter().position(|(_, user)| user.name == *name) {
+            let (origin, earlier) = &self.users[at];
+            let shown = String::from_utf8_lossy(name);
+            if *origin == line.origin && earlier.error.file == *line.file {
+                let text = format!(
+                    "Error in user declaration '{shown}': Duplicate user found. A user can only be defined once in config files"
+                );
+                let hint = format!("line {} declares it already", earlier.error.line);
+                return Err(line.error(Fault::with_hint(text, hint)));
+            }
+            self.notes.push(format!("{}: counts instead of an earlier line about the user {shown}", line.place()));
+            self.users.remove(at);
+        }
+        let user = Declared { name: name.clone(), rules: line.words[2..].to_vec(), error: line.error(Fault::new("")) };
+        self.users.push((line.origin, user));
+        Ok(())
+    }
+}
+
 fn note_once(names: &mut Vec<&'static str>, name: &'static str) {
     if !names.contains(&name) {
         names.push(name);
@@ -229,18 +269,6 @@ pub(super) fn trim(line: &[u8]) -> &[u8] {
     let start = line.iter().position(|byte| !blank(byte)).unwrap_or(line.len());
     let end = line.iter().rposition(|byte| !blank(byte)).map_or(start, |last| last + 1);
     &line[start..end]
-}
-
-/// The line that redis-sentinel writes about the default user when nobody asked for anything: it says what is so anyway.
-fn is_open_default_user(words: &[Vec<u8>]) -> bool {
-    let harmless: [&[u8]; 9] =
-        [b"on", b"nopass", b"sanitize-payload", b"~*", b"&*", b"+@all", b"allkeys", b"allchannels", b"allcommands"];
-    let says = |word: &[u8]| words[2..].iter().any(|given| given == word);
-    words[1] == b"default"
-        && words[2..].iter().all(|word| harmless.contains(&word.as_slice()))
-        && says(b"on")
-        && says(b"nopass")
-        && (says(b"+@all") || says(b"allcommands"))
 }
 
 /// The second walk: the masters and what is known about them.

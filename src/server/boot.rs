@@ -6,8 +6,10 @@ use super::links::Links;
 use super::resolver::Resolver;
 use super::save::ConfigFile;
 use super::scripts::Scripts;
+use super::syslog::Syslog;
 use super::tls::{self, Tls};
-use super::{Shell, listen, notify, sys};
+use super::{Shell, access, listen, notify, sys};
+use crate::acl::Acl;
 use crate::command::{CpuTimes, Facts, LogLevel};
 use crate::config::{self, Check, Loaded, Must, ServerOptions, Supervised};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
@@ -26,11 +28,22 @@ const DEFAULT_PIDFILE: &str = "/var/run/redis.pid";
 
 /// Why the server does not start, in a sentence for whoever started it.
 #[derive(Debug)]
-pub struct StartError(pub String);
+pub struct StartError {
+    text: String,
+    /// The log file has it. Then standard error should be left alone unless a person looks at it: wrappers that
+    /// know redis-sentinel expect nothing there once there is a log file.
+    pub logged: bool,
+}
+
+impl StartError {
+    pub(super) fn new(text: impl Into<String>) -> StartError {
+        StartError { text: text.into(), logged: false }
+    }
+}
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -53,11 +66,12 @@ impl StartUp {
         check_listening(options)?;
         source_address(options)?;
         enter(&self.loaded.checks)?;
+        access::load(options, &self.loaded.users)?;
         let (_, notes) = Tls::load(&options.tls).map_err(no_tls)?;
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
             listen::addresses(host, main_port(options))
-                .map_err(|why| StartError(format!("bind: '{host}' is no address of this machine: {why}.")))?;
+                .map_err(|why| StartError::new(format!("bind: '{host}' is no address of this machine: {why}.")))?;
         }
         Ok(notes)
     }
@@ -75,7 +89,7 @@ impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp { loaded: Loaded { server: options, mut snapshot, notes, checks }, config_file } = start_up;
+        let StartUp { loaded: Loaded { server: options, snapshot, users, notes, checks }, config_file } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
@@ -83,15 +97,41 @@ impl Server {
         check_listening(&options)?;
         let source = source_address(&options)?;
         enter(&checks)?;
-        let logfile = (!options.logfile.is_empty()).then(|| Path::new(&options.logfile));
-        super::log::start(logfile, loglevel(options.loglevel))
-            .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
+        let acl = access::load(&options, &users)?;
+        let logfile_given = !options.logfile.is_empty();
+        let logfile = logfile_given.then(|| Path::new(&options.logfile));
+        let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
+        super::log::start(logfile, syslog, loglevel(options.loglevel))
+            .map_err(|why| StartError::new(format!("Can't open the log file {}: {why}", options.logfile)))?;
         announce(&options, &config_file, &notes);
+        if let Some(doubt) = access::doubt(&options, &acl) {
+            warn!("{doubt}");
+        }
+        let mut outcome =
+            Server::bring_up(options, acl, snapshot, file, source, config_file.display().to_string(), executable);
+        if let Err(why) = &mut outcome
+            && logfile_given
+        {
+            warn!("{why}");
+            why.logged = ::log::max_level() >= ::log::LevelFilter::Warn;
+        }
+        outcome
+    }
+
+    /// The part of the start that can be told in the log.
+    fn bring_up(
+        options: ServerOptions,
+        acl: Acl,
+        mut snapshot: Snapshot,
+        file: ConfigFile,
+        source: Option<IpAddr>,
+        config_file: String,
+        executable: String,
+    ) -> Result<Server, StartError> {
         let (mut tls, notes) = Tls::load(&options.tls).map_err(no_tls)?;
         for note in &notes {
             warn!("{note}");
         }
-
         let maxclients = descriptors(&options, &snapshot)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
         reactor
@@ -100,13 +140,13 @@ impl Server {
         let mut listen_on = |port| match port {
             0 => Ok(Vec::new()),
             port => listen::listen(&mut reactor, &options.bind, port, options.tcp_backlog)
-                .map_err(|why| StartError(why.to_string())),
+                .map_err(|why| StartError::new(why.to_string())),
         };
         let plain = listen_on(options.port)?;
         let secure = listen_on(options.tls.port)?;
         tls.listeners = secure.iter().map(|(listener, _)| *listener).collect();
         let strangers = if tls::keeps_strangers_out(&options.tls) { &[] } else { secure.as_slice() };
-        warn_if_open(&options, &plain.iter().chain(strangers).map(|(_, address)| *address).collect::<Vec<_>>());
+        warn_if_open(&options, &acl, &plain.iter().chain(strangers).map(|(_, address)| *address).collect::<Vec<_>>());
 
         // From here on a failure shows in the log only.
         let supervised = is_supervised(&options);
@@ -130,7 +170,7 @@ impl Server {
             .collect();
         facts.started = reactor.now();
         facts.executable = executable;
-        facts.config_file = config_file.display().to_string();
+        facts.config_file = config_file;
         facts.maxclients = maxclients;
         facts.loglevel = loglevel(options.loglevel);
         facts.protected_mode = options.protected_mode;
@@ -138,6 +178,10 @@ impl Server {
         facts.os = sys::system_name();
         facts.cpu_times = cpu_times;
         facts.is_executable = |path| sys::may_execute(Path::new(path));
+        facts.entropy = |bytes| sys::entropy(bytes).is_ok();
+        facts.aclfile.clone_from(&options.aclfile);
+        facts.read_file = access::read_file;
+        facts.write_file = access::write_file;
 
         info!("Running mode=sentinel, port={}.", facts.tcp_port);
         info!("Sentinel ID is {myid}");
@@ -153,7 +197,7 @@ impl Server {
         let waker = reactor.waker().map_err(|why| broken("the event loop", &why))?;
         let sockets = Sockets::new(options.tcp_keepalive);
         let mut shell = Shell {
-            desk: Desk::new(sentinel, facts, options),
+            desk: Desk::new(sentinel, facts, options, acl),
             sockets,
             links: Links::new(source, tls.connector.clone()),
             tls,
@@ -165,6 +209,7 @@ impl Server {
             wake: None,
             sampled: now,
             housekept: now,
+            began: None,
         };
         // The first save is done before anybody is told that we are there.
         shell.before_sleep(&mut reactor);
@@ -208,12 +253,12 @@ fn loglevel(level: config::LogLevel) -> LogLevel {
 }
 
 fn broken(what: &str, why: &io::Error) -> StartError {
-    StartError(format!("The system refuses {what}: {why}"))
+    StartError::new(format!("The system refuses {what}: {why}"))
 }
 
 fn open_config_file(path: &Path) -> Result<ConfigFile, StartError> {
     let not_writable = |why: io::Error| {
-        StartError(format!("Sentinel config file {} is not writable: {why}. Exiting...", path.display()))
+        StartError::new(format!("Sentinel config file {} is not writable: {why}. Exiting...", path.display()))
     };
     let file = ConfigFile::read(path).map_err(not_writable)?;
     file.check_writable().map_err(not_writable)?;
@@ -236,7 +281,7 @@ fn enter(checks: &[Check]) -> Result<(), StartError> {
             Must::BeExecutable => sys::may_execute(Path::new(path)),
         };
         if !fine {
-            return Err(StartError(error.to_string()));
+            return Err(StartError::new(error.to_string()));
         }
     }
     Ok(())
@@ -254,12 +299,12 @@ fn announced_port(options: &ServerOptions) -> u16 {
 }
 
 fn no_tls(why: String) -> StartError {
-    StartError(format!("Failed to configure TLS. {why}"))
+    StartError::new(format!("Failed to configure TLS. {why}"))
 }
 
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
     if main_port(options) == 0 || options.bind.is_empty() {
-        return Err(StartError("Configured to not listen anywhere: set port and bind. Exiting...".into()));
+        return Err(StartError::new("Configured to not listen anywhere: set port and bind. Exiting..."));
     }
     Ok(())
 }
@@ -269,7 +314,7 @@ fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError>
         "" | "*" => Ok(None),
         text => match text.parse() {
             Ok(ip) => Ok(Some(ip)),
-            Err(_) => Err(StartError(format!("bind-source-addr: '{text}' is no numeric address."))),
+            Err(_) => Err(StartError::new(format!("bind-source-addr: '{text}' is no numeric address."))),
         },
     }
 }
@@ -280,6 +325,9 @@ fn announce(options: &ServerOptions, config_file: &Path, notes: &[String]) {
     info!("Configuration and state are in {}", config_file.display());
     for note in notes {
         info!("{note}");
+    }
+    if !options.unixsocket.is_empty() {
+        warn!("unixsocket is not supported by this version: nobody listens on {}.", options.unixsocket);
     }
     if options.supervised == Supervised::Upstart {
         info!("supervised upstart is not supported, and means no.");
@@ -306,18 +354,19 @@ fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, St
             );
             Ok(fits)
         }
-        _ => Err(StartError(format!(
+        _ => Err(StartError::new(format!(
             "This process may have only {have} files open, and {RESERVED_FILES} are needed besides clients. Raise the limit \
              (ulimit -n, LimitNOFILE)."
         ))),
     }
 }
 
-fn warn_if_open(options: &ServerOptions, listeners: &[SocketAddr]) {
+fn warn_if_open(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) {
     let public = listeners.iter().any(|address| !address.ip().is_loopback());
-    if public && !options.protected_mode && options.requirepass.is_empty() {
+    if public && !options.protected_mode && acl.default_user().is_open() {
         warn!(
-            "Anybody who reaches this port can reconfigure this Sentinel: there is neither requirepass nor protected-mode."
+            "Anybody who reaches this port can reconfigure this Sentinel: the default user needs no password, and there is no \
+             protected-mode."
         );
     }
 }

@@ -9,10 +9,10 @@
 //! [`OUTPUT_PAUSE`] bytes wait for it. In both cases the bytes stay in the kernel, which slows the sender down.
 
 use super::desk::Desk;
-use crate::base::Millis;
+use crate::base::{Millis, limits};
 use crate::command::{self, ClientId};
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
-use crate::resp::{Argv, Proto, RequestDecoder, Writer};
+use crate::resp::{Argv, Proto, RequestDecoder, RequestLimits, Writer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -26,6 +26,8 @@ pub const OUTPUT_PAUSE: usize = 32 * 1024 * 1024;
 /// Written bytes are cut off the front of a reply buffer in pieces of this size, so that a long buffer is
 /// not moved for every write.
 const CUT: usize = 256 * 1024;
+/// A client that has sent nothing for so many ms does without an input buffer.
+const QUIET: u64 = 2000;
 /// An emptied buffer larger than this gives its memory back.
 const BUFFER_KEPT: usize = 16 * 1024;
 
@@ -57,6 +59,8 @@ struct Socket {
     paused: bool,
     /// The decoder may hold whole requests that had to wait.
     backlog: bool,
+    /// Held to the limits of a client that owes a password.
+    stranger: bool,
 }
 
 impl Sockets {
@@ -71,7 +75,7 @@ impl Sockets {
         let refusal = if desk.clients.len() >= desk.facts.maxclients {
             Some(MAXCLIENTS_REACHED)
         } else if desk.facts.protected_mode
-            && desk.options.requirepass.is_empty()
+            && desk.acl.default_user().needs_no_password()
             && !peer.ip().to_canonical().is_loopback()
         {
             Some(PROTECTED)
@@ -85,7 +89,7 @@ impl Sockets {
             reactor.close(stream);
             return;
         }
-        if self.keepalive > 0 {
+        if self.keepalive != limits::KEEPALIVE_SECONDS {
             let _ = reactor.set_keepalive(stream, self.keepalive);
         }
         let local = reactor.local_addr(stream).map(|local| local.to_string()).unwrap_or_default();
@@ -93,10 +97,12 @@ impl Sockets {
         let client = desk.clients.connect(reactor.now(), peer.to_string(), local);
         if let Some(client) = desk.clients.get_mut(client) {
             client.fd = i64::try_from(stream.slot()).unwrap_or(-1);
+            client.authenticated = desk.acl.default_user().is_open();
         }
         self.by_client.insert(client, stream);
         let decoder = RequestDecoder::new();
-        self.by_stream.insert(stream, Socket { client, decoder, sent: 0, paused: false, backlog: false });
+        self.by_stream
+            .insert(stream, Socket { client, decoder, sent: 0, paused: false, backlog: false, stranger: false });
     }
 
     /// Whether the stream is a client's.
@@ -194,7 +200,14 @@ impl Sockets {
                 Write::Failed(_) => return,
             }
         }
-        if client.out.len() > socket.sent {
+        let waiting = client.out.len() - socket.sent;
+        if waiting > limits::UNAUTHENTICATED_OUTPUT && command::owes_password(&desk.acl, client) {
+            log::warn!("Client {} has not logged in and does not read its replies: cut off.", client.addr);
+            desk.stats.output_limit_disconnections += 1;
+            self.drop_client(reactor, stream, desk);
+            return;
+        }
+        if waiting > 0 {
             if socket.sent >= CUT {
                 client.out.drain(..socket.sent);
                 socket.sent = 0;
@@ -233,13 +246,19 @@ impl Sockets {
         }
     }
 
-    /// Closes clients that have been silent for longer than `timeout` says (0: never). Subscribers may be silent.
-    pub fn close_idle(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
+    /// Closes clients that have been silent for longer than `timeout` says (0: never; subscribers may be silent), and
+    /// takes back the input buffers of those that are quiet. To be called about once a second.
+    pub fn look_through(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
+        let now = reactor.now();
+        for socket in self.by_stream.values_mut() {
+            if desk.clients.get(socket.client).is_some_and(|client| now.since(client.last_active) > QUIET) {
+                socket.decoder.release();
+            }
+        }
         let idle_ms = u64::from(desk.options.timeout) * 1000;
         if idle_ms == 0 {
             return;
         }
-        let now = reactor.now();
         let idle: Vec<ClientId> = desk
             .clients
             .iter()
@@ -272,6 +291,11 @@ impl Socket {
                 || client.out.len().saturating_sub(before) >= REPLIES_PER_TURN
             {
                 return;
+            }
+            let stranger = command::owes_password(&desk.acl, client);
+            if stranger != self.stranger {
+                self.stranger = stranger;
+                self.decoder.set_limits(if stranger { RequestLimits::UNAUTHENTICATED } else { RequestLimits::TRUSTED });
             }
             match self.decoder.next(argv) {
                 Ok(true) => {

@@ -1,6 +1,7 @@
 //! What requests act on: the Sentinel, the clients, and what commands may know of the process.
 
 use super::log as server_log;
+use crate::acl::Acl;
 use crate::base::Millis;
 use crate::command::{Clients, Facts, Stats, Wish, World};
 use crate::config::{self, ServerOptions};
@@ -12,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Desk {
     pub sentinel: Sentinel,
     pub clients: Clients,
+    pub acl: Acl,
     pub facts: Facts,
     pub stats: Stats,
     pub options: ServerOptions,
@@ -22,10 +24,11 @@ pub struct Desk {
 
 impl Desk {
     #[must_use]
-    pub fn new(sentinel: Sentinel, facts: Facts, options: ServerOptions) -> Desk {
+    pub fn new(sentinel: Sentinel, facts: Facts, options: ServerOptions, acl: Acl) -> Desk {
         Desk {
             sentinel,
             clients: Clients::new(),
+            acl,
             facts,
             stats: Stats::default(),
             options,
@@ -41,6 +44,7 @@ impl Desk {
             wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
             sentinel: &mut self.sentinel,
             clients: &mut self.clients,
+            acl: &mut self.acl,
             facts: &self.facts,
             stats: &mut self.stats,
             wishes: &mut self.wishes,

@@ -13,15 +13,16 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `boot` | from options and configuration to a running server |
+//! | `boot`, `access` | from options and configuration to a running server, and to its users |
 //! | `clients`, `desk` | sockets of clients, and what their requests act on |
 //! | `links` | connections to masters, replicas and peers |
 //! | `save` | the configuration file as the durable state |
-//! | `log`, `notify`, `listen` | log lines, systemd, addresses to listen on |
+//! | `log`, `syslog`, `notify`, `listen` | log lines, systemd, addresses to listen on |
 //! | `tls` | certificates, at the start and on SIGHUP |
 //! | `scripts`, `resolver` | processes and the one helper thread |
 //! | `sys` | what std lacks; the only `unsafe` |
 
+mod access;
 mod boot;
 mod clients;
 mod desk;
@@ -33,6 +34,7 @@ mod resolver;
 mod save;
 mod scripts;
 mod sys;
+mod syslog;
 mod tls;
 
 pub use boot::{Server, StartError, StartUp};
@@ -49,6 +51,7 @@ use resolver::Resolver;
 use save::ConfigFile;
 use scripts::Scripts;
 use std::net::SocketAddr;
+use std::time::Instant;
 use tls::Tls;
 
 /// How often counters are sampled for the rates in INFO, and how often clients are looked through, in ms.
@@ -74,6 +77,8 @@ struct Shell {
     wake: Option<(TimerId, Millis)>,
     sampled: Millis,
     housekept: Millis,
+    /// When the work of this turn began; `None` while it sleeps.
+    began: Option<Instant>,
 }
 
 impl Shell {
@@ -96,6 +101,9 @@ impl Shell {
         match effect {
             Effect::Save => {
                 let snapshot = self.desk.sentinel.snapshot();
+                if self.desk.options.aclfile.is_empty() {
+                    self.desk.options.users = self.desk.acl.changes();
+                }
                 let options = &self.desk.options;
                 let ok = self.file.save(|old| config::rewrite(old, &snapshot, options));
                 // A slow disk must not look like an instant to the core.
@@ -136,7 +144,7 @@ impl Shell {
         }
         if self.now.since(self.housekept) >= HOUSEKEEPING_PERIOD {
             self.housekept = self.now;
-            self.sockets.close_idle(reactor, &mut self.desk);
+            self.sockets.look_through(reactor, &mut self.desk);
             let cut_off = self.desk.clients.enforce_soft_limit(self.now);
             self.desk.stats.output_limit_disconnections += cut_off as u64;
         }
@@ -156,8 +164,10 @@ impl Shell {
         }
     }
 
+    /// To be called first in every callback: takes the time of this turn over.
     fn advance(&mut self, reactor: &Reactor) {
         self.now = self.now.max(reactor.now());
+        self.began.get_or_insert_with(Instant::now);
     }
 }
 
@@ -178,12 +188,16 @@ impl Handler for Shell {
         self.sockets.flush(reactor, &mut self.desk);
         self.arm(reactor);
         self.desk.stats.loop_cycles += 1;
+        if let Some(began) = self.began.take() {
+            self.desk.stats.loop_usec += u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
+        }
         if self.desk.shutdown {
             reactor.stop();
         }
     }
 
     fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: SocketAddr) {
+        self.advance(reactor);
         if !self.tls.accepted(reactor, listener, stream) {
             reactor.close(stream);
             return;
@@ -208,6 +222,7 @@ impl Handler for Shell {
     }
 
     fn writable(&mut self, reactor: &mut Reactor, stream: Token) {
+        self.advance(reactor);
         if self.sockets.owns(stream) {
             self.sockets.write(reactor, stream, &mut self.desk);
         } else {
@@ -224,7 +239,8 @@ impl Handler for Shell {
         }
     }
 
-    fn timer(&mut self, _reactor: &mut Reactor, _timer: TimerId) -> Next {
+    fn timer(&mut self, reactor: &mut Reactor, _timer: TimerId) -> Next {
+        self.advance(reactor);
         // The only timer there is; `before_sleep` does what is due.
         self.wake = None;
         Next::Done

@@ -77,6 +77,7 @@ impl ConfigFile {
         match outcome {
             Ok(()) => {
                 self.text = text;
+                log::info!("Sentinel new configuration saved on disk");
                 if self.failing.take().is_some() {
                     log::warn!("The configuration file {} can be written again.", self.path.display());
                 }
@@ -97,7 +98,7 @@ impl ConfigFile {
     }
 
     fn write(&mut self, text: &[u8]) -> io::Result<()> {
-        match self.replace(text) {
+        match replace(&self.path, text) {
             Err(why) if needs_write_in_place(&why) => {
                 write_in_place(&self.path, text)?;
                 if !self.in_place_told {
@@ -112,21 +113,34 @@ impl ConfigFile {
             other => other,
         }
     }
+}
 
-    fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let (temporary, mut file) = create_beside(&self.path)?;
-        let filled = fill(&mut file, text, std::fs::metadata(&self.path).ok().as_ref())
-            .and_then(|()| std::fs::rename(&temporary, &self.path));
-        if let Err(why) = filled {
-            let _ = std::fs::remove_file(&temporary);
-            return Err(why);
-        }
-        let directory = self.path.parent().unwrap_or(Path::new("/"));
-        match File::open(directory).and_then(|directory| directory.sync_all()) {
-            // Some network file systems know no sync of a directory; there is nothing more to ask of them.
-            Err(why) if why.kind() == io::ErrorKind::InvalidInput || why.kind() == io::ErrorKind::Unsupported => Ok(()),
-            other => other,
-        }
+/// Puts the text in the place of another file of ours, such as that of the users, in the same way.
+pub fn store(path: &Path, text: &[u8]) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match replace(&path, text) {
+        Err(why) if needs_write_in_place(&why) && path.is_file() => write_in_place(&path, text),
+        other => other,
+    }
+}
+
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let (temporary, mut file) = create_beside(path)?;
+    let filled =
+        fill(&mut file, text, std::fs::metadata(path).ok().as_ref()).and_then(|()| std::fs::rename(&temporary, path));
+    if let Err(why) = filled {
+        let _ = std::fs::remove_file(&temporary);
+        return Err(why);
+    }
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) => Path::new("."),
+        None => Path::new("/"),
+    };
+    match File::open(directory).and_then(|directory| directory.sync_all()) {
+        // Some network file systems know no sync of a directory; there is nothing more to ask of them.
+        Err(why) if why.kind() == io::ErrorKind::InvalidInput || why.kind() == io::ErrorKind::Unsupported => Ok(()),
+        other => other,
     }
 }
 

@@ -35,6 +35,9 @@ pub struct LocalTime {
     pub second: i32,
 }
 
+/// The months as logs name them, whatever the language of the machine.
+pub const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
 /// What wall-clock seconds since 1970 are called here.
 #[must_use]
 pub fn local_time(seconds: i64) -> LocalTime {

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use watchfire::acl::{self, Acl};
 use watchfire::base::Millis;
-use watchfire::command::{ClientId, Clients, Facts, Stats, Wish, World, dispatch};
+use watchfire::command::{ClientId, Clients, Facts, Stats, Wish, World, catalog, dispatch};
 use watchfire::core::{
     ConnId, ConnKind, Effect, Identity, Input, KnownPeer, MasterSnapshot, RunId, Sentinel, Settings, Snapshot,
 };
@@ -42,6 +43,7 @@ pub fn golden() -> Snapshot {
 pub struct Bench {
     pub sentinel: Sentinel,
     pub clients: Clients,
+    pub acl: Acl,
     pub facts: Facts,
     pub stats: Stats,
     pub wishes: Vec<Wish>,
@@ -75,6 +77,7 @@ impl Bench {
         let mut bench = Bench {
             sentinel: Sentinel::new(identity, snapshot, 7, now),
             clients: Clients::new(),
+            acl: Acl::new(catalog(), acl::Settings::default()),
             facts,
             stats: Stats::default(),
             wishes: Vec::new(),
@@ -107,6 +110,7 @@ impl Bench {
             wall_ms: 1_795_995_445_483,
             sentinel: &mut self.sentinel,
             clients: &mut self.clients,
+            acl: &mut self.acl,
             facts: &self.facts,
             stats: &mut self.stats,
             wishes: &mut self.wishes,

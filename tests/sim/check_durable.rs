@@ -1,36 +1,20 @@
 //! No message before the save it rests on: the epoch or vote it tells is on the disk at that very moment.
-//!
-//! While a disk refuses every save the Sentinel keeps running and keeps talking, and its hellos and plain
-//! questions then name epochs that its own disk does not hold. That is counted as excused: a vote rests on
-//! nothing else than the disk of the voter, so only a vote, and the request for one, can never be.
+//! That holds while a disk refuses every save, too: what a crash can undo was never said.
 
 use super::facts::{Checker, Fact, Seen};
 
-#[derive(Default)]
-pub struct SavedFirst {
-    excused: u64,
-}
+pub struct SavedFirst;
 
 impl Checker for SavedFirst {
     fn name(&self) -> &'static str {
         "saved-first"
     }
 
-    fn excused(&self) -> u64 {
-        self.excused
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let disk = seen.disk;
         let who = seen.who + 1;
-        let harmless = matches!(seen.fact, Fact::Hello(_) | Fact::Asks { seeks: false, .. });
-        let excusable = harmless && seen.sentinel.save_failing();
-        let mut on_disk = |what: &str, told: u64, saved: u64| {
+        let on_disk = |what: &str, told: u64, saved: u64| {
             if told <= saved {
-                return Ok(());
-            }
-            if excusable {
-                self.excused += 1;
                 return Ok(());
             }
             Err(format!("s{who} tells {what} {told} while its disk holds {saved}"))
@@ -43,7 +27,7 @@ impl Checker for SavedFirst {
                 on_disk("in a hello the config epoch", hello.config_epoch, saved)
             }
             Fact::Asks { epoch, .. } => on_disk("in a question the epoch", *epoch, disk.current_epoch),
-            Fact::Answers { vote, .. } => {
+            Fact::Answers { vote } => {
                 // Which group was asked about is the address; with one group it is the only one.
                 let saved = disk.masters.iter().map(|master| master.leader_epoch).max().unwrap_or(0);
                 on_disk("in an answer a vote of epoch", vote.epoch, saved)

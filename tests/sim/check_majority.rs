@@ -28,12 +28,13 @@ impl Checker for MajorityBehindLeader {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match &seen.fact {
-            Fact::Answers { vote, .. } => {
+            Fact::Answers { vote } => {
                 if let Some(leader) = vote.leader {
                     self.voters.entry((vote.epoch, leader)).or_default().insert(seen.who);
                 }
             }
-            Fact::Event { channel: "+vote-for-leader", payload } => {
+            // A vote that did not reach the disk is withdrawn, and counts for nobody.
+            Fact::Event { channel: "+vote-for-leader", payload } if !seen.sentinel.save_failing() => {
                 if let Some((leader, epoch)) = parse_vote(payload) {
                     self.voters.entry((epoch, leader)).or_default().insert(seen.who);
                 }

@@ -14,3 +14,21 @@ pub fn order_is_sane(server: &Server, request: &Request) -> Result<(), String> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::node::Node;
+    use super::super::server::Role;
+    use super::*;
+    use watchfire::base::Millis;
+
+    #[test]
+    fn an_order_to_follow_oneself_is_seen() {
+        let server = Server::new(1, Role::Master, Millis(0), false, false);
+        let order = |node: Node| -> Request {
+            vec![b"slaveof".into(), node.ip().to_string().into_bytes(), node.port().to_string().into_bytes()]
+        };
+        assert!(order_is_sane(&server, &order(Node::Server(1))).is_err());
+        assert!(order_is_sane(&server, &order(Node::Server(0))).is_ok());
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! A vote counts from the moment in which somebody may have seen it: in an answer to a peer, or as the event
 //! `+vote-for-leader` (our own candidate counts it without being asked). A vote whose save failed was never
-//! given: the event was published, but neither an answer nor a later life knows it.
+//! given: the event was published, but it is withdrawn and no answer will tell it, whatever the disk holds.
 
 use super::facts::{Checker, Fact, Seen};
 use std::collections::BTreeMap;
@@ -30,14 +30,13 @@ impl Checker for OneVote {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match &seen.fact {
-            Fact::Answers { vote, .. } => match vote.leader {
+            Fact::Answers { vote } => match vote.leader {
                 Some(leader) => self.given(seen.who, vote.epoch, leader, "answer"),
                 None => Ok(()),
             },
             Fact::Event { channel: "+vote-for-leader", payload } => {
                 let (leader, epoch) = parse_vote(payload).ok_or(format!("a vote nobody can read: {payload}"))?;
-                let durable = seen.disk.masters.iter().any(|master| master.leader_epoch >= epoch);
-                if durable { self.given(seen.who, epoch, leader, "event") } else { Ok(()) }
+                if !seen.sentinel.save_failing() { self.given(seen.who, epoch, leader, "event") } else { Ok(()) }
             }
             _ => Ok(()),
         }

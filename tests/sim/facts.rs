@@ -23,10 +23,8 @@ pub enum Fact<'a> {
     Hello(Hello),
     /// A question to a peer leaves; with an id it asks for a vote.
     Asks { epoch: u64, seeks: bool },
-    /// The answer to a peer's question leaves. `vote` is what it says; `host` and `port` are the question's.
-    Answers { vote: Vote, host: &'a str, port: u16 },
-    /// An operator forces a failover here.
-    Forced,
+    /// The answer to a peer's question leaves. With more than one group it will have to say which was asked about.
+    Answers { vote: Vote },
     /// A turn of the shell is over: everything was drained.
     TurnEnds,
 }
@@ -115,7 +113,7 @@ pub fn all_checkers(sentinels: usize) -> Vec<Box<dyn Checker>> {
         Box::new(check_majority::MajorityBehindLeader::new(sentinels)),
         Box::new(check_epochs::EpochsForward::default()),
         Box::new(check_address::OneAddress::default()),
-        Box::new(check_durable::SavedFirst::default()),
+        Box::new(check_durable::SavedFirst),
         Box::new(check_loads::LoadsAgain),
     ]
 }

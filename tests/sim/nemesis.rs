@@ -1,7 +1,6 @@
 //! What breaks, when, and for how long. Every fault ends by itself after a while; at the end of the safety
 //! phase everything is healed at once.
 
-use super::facts::Fact;
 use super::net::Wire;
 use super::node::{GROUP, Node};
 use super::options::{FaultKind, between, pick};
@@ -225,9 +224,6 @@ impl World<'_> {
         let Some(sentinel) = &mut self.processes[who].sentinel else { return Ok(()) };
         let outcome = sentinel.force_failover(now, GROUP.as_bytes());
         self.line(Weight::Story, Node::Sentinel(who), "operator", format_args!("SENTINEL FAILOVER: {outcome:?}"));
-        if outcome.is_ok() {
-            self.observe(who, Fact::Forced)?;
-        }
         self.drain(who)
     }
 

@@ -40,9 +40,9 @@ pub enum Packet {
 
 #[derive(Debug)]
 pub struct Connection {
-    /// Who dialled: always a Sentinel, in this life of its process and under this name in its core.
+    /// Who dialled, always a Sentinel, and what its core calls the connection. A crash closes this end, so a later
+    /// life of the process never hears of it.
     pub from: usize,
-    pub life: u64,
     pub conn: ConnId,
     pub kind: ConnKind,
     pub to: Node,
@@ -102,7 +102,7 @@ impl Net {
         &mut self,
         queue: &mut Queue<Event>,
         now: Millis,
-        (from, life): (usize, u64),
+        from: usize,
         to: Node,
         conn: ConnId,
         kind: ConnKind,
@@ -111,7 +111,6 @@ impl Net {
         let wire = Wire(self.last_wire);
         let connection = Connection {
             from,
-            life,
             conn,
             kind,
             to,

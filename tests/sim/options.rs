@@ -113,7 +113,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// The run that a seed stands for.
+    /// The run that a seed stands for: every fifth is an election in bad weather.
+    pub fn of_seed(seed: u64) -> Options {
+        if seed.is_multiple_of(5) { Options::contested(seed) } else { Options::drawn(seed) }
+    }
+
+    /// A run in which everything is drawn.
     pub fn drawn(seed: u64) -> Options {
         // Its own stream: a new option does not change what the world draws later.
         let mut random = Random::seeded(mix(seed ^ 0x0051_c4e5));
@@ -148,7 +153,7 @@ impl Options {
             repl_timeout: pick(draw, &[2_000, 10_000]),
             refuse_stale: draw.below(4) == 0,
             warmup_ms: 5_000,
-            safety_ms: 60_000,
+            safety_ms: pick(draw, &[20_000, 40_000, 60_000]),
             fault_gap_ms: pick(draw, &[500, 2_000, 5_000]),
             faults_at_once: pick(draw, &[1, 2, 3, 5]),
             faults,
@@ -167,6 +172,7 @@ impl Options {
             down_after: 500,
             failover_timeout: 3_000,
             latency: (5, 60),
+            safety_ms: 30_000,
             fault_gap_ms: 500,
             faults_at_once: 5,
             faults,

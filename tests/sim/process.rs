@@ -36,7 +36,7 @@ pub enum Item {
 #[derive(Debug)]
 enum Held {
     Ready(Reply),
-    Vote { answer: Answer, host: String, port: u16 },
+    Vote(Answer),
 }
 
 /// kill -9 after this many more effects, counted from the next save when `at_save`.
@@ -347,8 +347,7 @@ impl World<'_> {
                     return Err(self.violation("dials-known-nodes", format!("{me} dials {to}, where nobody can be")));
                 };
                 self.line(Weight::Noise, Pair(me, to), "dial", format_args!("{kind:?} {}", conn.0));
-                let life = self.processes[who].life;
-                let wire = self.net.dial(&mut self.queue, self.now, (who, life), to, conn, kind);
+                let wire = self.net.dial(&mut self.queue, self.now, who, to, conn, kind);
                 self.processes[who].wires.insert(conn, wire);
             }
             Effect::Send { conn, bytes } => return self.send(who, conn, &bytes),
@@ -409,14 +408,14 @@ impl World<'_> {
             }
             let reply = match held {
                 Held::Ready(reply) => reply,
-                Held::Vote { answer, host, port } => {
+                Held::Vote(answer) => {
                     let vote = facts::told(&answer, saved);
                     if let (Some(leader), Some(connection)) = (vote.leader, self.net.get(wire)) {
                         let pair = Pair(Node::Sentinel(who), Node::Sentinel(connection.from));
                         let details = format_args!("{leader:?} in epoch {}", vote.epoch);
                         self.trace.line(self.now, Weight::Story, pair, "votes", details);
                     }
-                    self.observe(who, Fact::Answers { vote, host: &host, port })?;
+                    self.observe(who, Fact::Answers { vote })?;
                     let leader = vote.leader.map_or(b"*".to_vec(), |leader| leader.as_str().into());
                     Reply::Array(vec![
                         Reply::Integer(i64::from(answer.down)),
@@ -477,8 +476,7 @@ fn answer(sentinel: &mut Sentinel, now: Millis, request: &Request) -> Held {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let (host, port, epoch) = (text(host), text(port).parse(), text(epoch).parse());
             let (Ok(port), Ok(epoch)) = (port, epoch) else { return error("ERR Invalid port") };
-            let answer = sentinel.question(now, &host, port, epoch, RunId::parse(candidate));
-            Held::Vote { answer, host, port }
+            Held::Vote(sentinel.question(now, &host, port, epoch, RunId::parse(candidate)))
         }
         _ => error("ERR unknown command"),
     }

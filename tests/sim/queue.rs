@@ -1,33 +1,66 @@
 //! What will happen, ordered by (time, sequence): two events of one millisecond happen in the order in which
 //! they were queued, so that a run depends on nothing but its seed.
 
-use std::collections::BTreeMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 use watchfire::base::Millis;
 
 #[derive(Debug)]
 pub struct Queue<E> {
-    events: BTreeMap<(Millis, u64), E>,
+    heap: BinaryHeap<Entry<E>>,
     sequence: u64,
+}
+
+#[derive(Debug)]
+struct Entry<E> {
+    at: Millis,
+    sequence: u64,
+    event: E,
+}
+
+impl<E> Entry<E> {
+    /// The heap gives its greatest entry first: that has to be the earliest.
+    fn rank(&self) -> Reverse<(Millis, u64)> {
+        Reverse((self.at, self.sequence))
+    }
+}
+
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl<E> Eq for Entry<E> {}
+
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
 }
 
 impl<E> Queue<E> {
     pub fn new() -> Queue<E> {
-        Queue { events: BTreeMap::new(), sequence: 0 }
+        Queue { heap: BinaryHeap::new(), sequence: 0 }
     }
 
     pub fn push(&mut self, at: Millis, event: E) {
         self.sequence += 1;
-        self.events.insert((at, self.sequence), event);
+        self.heap.push(Entry { at, sequence: self.sequence, event });
     }
 
     /// The next event, unless it lies after `until`.
     pub fn pop(&mut self, until: Millis) -> Option<(Millis, E)> {
-        let entry = self.events.first_entry()?;
-        if entry.key().0 > until {
+        if self.heap.peek()?.at > until {
             return None;
         }
-        let ((at, _), event) = entry.remove_entry();
-        Some((at, event))
+        self.heap.pop().map(|entry| (entry.at, entry.event))
     }
 }
 

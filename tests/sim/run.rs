@@ -28,6 +28,7 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Failure {
     pub seed: u64,
+    /// The name of the checker, or `panic`.
     pub checker: String,
     /// What is wrong, in one line.
     pub what: String,

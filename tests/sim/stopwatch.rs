@@ -12,6 +12,7 @@ use watchfire::base::Millis;
 pub struct Lap {
     /// From the death of the master to the moment in which all live Sentinels name the new one, beyond down-after, ms.
     pub beyond_down_after: u64,
+    pub died: Millis,
     /// The address that all agreed on, and the first one.
     pub before: String,
     pub after: String,
@@ -43,7 +44,7 @@ pub fn failover(seed: u64, sentinels: usize) -> Result<Lap, Violation> {
     };
     let beyond_down_after = world.now.since(died).saturating_sub(world.options.down_after);
     world.run_until(Millis(world.now.0 + 5_000))?;
-    Ok(Lap { beyond_down_after, before, after, events: world.events[first..].to_vec() })
+    Ok(Lap { beyond_down_after, died, before, after, events: world.events[first..].to_vec() })
 }
 
 /// The one address that all Sentinels name.

@@ -44,7 +44,7 @@ impl Trace {
     pub fn line(&mut self, now: Millis, weight: Weight, who: impl fmt::Display, what: &str, details: fmt::Arguments) {
         self.lines += 1;
         let mut hasher = Hasher(self.hash);
-        let _ = write!(hasher, "{} {who} {what} {details}\n", now.0);
+        let _ = writeln!(hasher, "{} {who} {what} {details}", now.0);
         self.hash = hasher.0;
         if self.recording && (self.verbose || weight == Weight::Story) {
             // The column is padded by hand: a Display that writes in pieces ignores the width.

@@ -178,7 +178,8 @@ impl Group {
                         && replica.get("master-link-status").is_some_and(|status| status == "ok")
                 })
                 && peers.len() + 1 == self.sentinels.len()
-                && peers.iter().all(|peer| flags_are(peer, "sentinel")),
+                // Valkey's Sentinels keep the mark of a peer that once held a former master down.
+                && peers.iter().all(|peer| flags_are(peer, "sentinel") || flags_are(peer, "sentinel,master_down")),
         )
     }
 

@@ -1,0 +1,206 @@
+use super::catalog::sample;
+use super::*;
+
+fn acl() -> Acl {
+    Acl::new(sample(), Settings::default())
+}
+
+fn words(line: &str) -> Vec<&[u8]> {
+    line.split(' ').filter(|word| !word.is_empty()).map(str::as_bytes).collect()
+}
+
+fn set(acl: &mut Acl, line: &str) {
+    let words = words(line);
+    acl.set(words[0], &words[1..]).unwrap_or_else(|refused| panic!("{line}: {refused:?}"));
+}
+
+fn shown(acl: &Acl, name: &str) -> String {
+    String::from_utf8(acl.user(name.as_bytes()).unwrap().text()).unwrap()
+}
+
+#[test]
+fn the_default_user_needs_no_password_and_may_do_everything() {
+    let mut acl = acl();
+    assert_eq!(shown(&acl, "default"), "on nopass sanitize-payload ~* &* +@all");
+    assert!(acl.authenticate(b"default", b"anything"));
+    assert!(!acl.authenticate(b"bob", b"anything"));
+    acl.require_password(b"sec");
+    assert!(acl.authenticate(b"default", b"sec") && !acl.authenticate(b"default", b"anything"));
+    assert!(!acl.default_user().is_open());
+    acl.require_password(b"");
+    assert!(acl.default_user().is_open());
+    assert!(!acl.delete(b"default"));
+}
+
+#[test]
+fn a_user_is_shown_with_everything_that_was_said_about_it() {
+    let hash = Hash::of(b"x");
+    for (rules, text) in [
+        ("", "off sanitize-payload resetchannels -@all".to_owned()),
+        ("on >x +ping", format!("on sanitize-payload #{hash} resetchannels -@all +ping")),
+        ("ON nopass", "on nopass sanitize-payload resetchannels -@all".to_owned()),
+        ("nopass >x", format!("off sanitize-payload #{hash} resetchannels -@all")),
+        ("nopass resetpass", "off sanitize-payload resetchannels -@all".to_owned()),
+        (">x >x <x", "off sanitize-payload resetchannels -@all".to_owned()),
+        ("skip-sanitize-payload", "off skip-sanitize-payload resetchannels -@all".to_owned()),
+        ("on +@all &* reset", "off sanitize-payload resetchannels -@all".to_owned()),
+        (
+            "on (+ping ~a* &b) ( ) (allkeys allchannels allcommands)",
+            "on sanitize-payload resetchannels -@all (~a* resetchannels &b -@all +ping) (resetchannels -@all) \
+             (~* &* +@all)"
+                .to_owned(),
+        ),
+        ("(+ping) clearselectors", "off sanitize-payload resetchannels -@all".to_owned()),
+    ] {
+        let mut acl = acl();
+        set(&mut acl, &format!("bob {rules}"));
+        assert_eq!(shown(&acl, "bob"), text, "{rules}");
+    }
+    let mut open = Acl::new(sample(), Settings { all_channels: true, log_length: 1 });
+    set(&mut open, "bob (+ping)");
+    assert_eq!(shown(&open, "bob"), "off sanitize-payload &* -@all (&* -@all +ping)");
+}
+
+#[test]
+fn a_wrong_rule_changes_nothing_and_makes_no_user() {
+    let mut acl = acl();
+    set(&mut acl, "bob on >x");
+    let before = shown(&acl, "bob");
+    for (line, rule, fault) in [
+        ("off foo >a", "foo", Fault::Syntax),
+        ("off +foo", "+foo", Fault::Unknown),
+        ("#123", "#123", Fault::Hash),
+        ("!123", "!123", Fault::Hash),
+        ("<nope", "<nope", Fault::NoSuchPassword),
+        ("off (on)", "(on)", Fault::Syntax),
+        ("(>pass)", "(>pass)", Fault::Syntax),
+        ("(reset)", "(reset)", Fault::Syntax),
+        ("((+ping))", "((+ping))", Fault::Syntax),
+        ("(+ping +foo )", "(+ping +foo )", Fault::Unknown),
+        ("( ~a) )", "~", Fault::Syntax),
+        (")", ")", Fault::Syntax),
+        ("+ping)", "+ping)", Fault::Unknown),
+    ] {
+        match acl.set(b"bob", &words(line)) {
+            Err(Refused::Rule(given, why)) if rule != "~" => {
+                assert_eq!((String::from_utf8(given).unwrap().as_str(), why), (rule, fault));
+            }
+            Err(Refused::Rule(_, why)) => assert_eq!(why, fault),
+            other => panic!("{line}: {other:?}"),
+        }
+        assert!(acl.set(b"carol", &words(line)).is_err());
+        assert_eq!(shown(&acl, "bob"), before);
+        assert!(acl.user(b"carol").is_none());
+    }
+    assert_eq!(acl.set(b"bob", &words("off (+ping")), Err(Refused::Open(b"(+ping".to_vec())));
+    assert_eq!(acl.set(b"a b", &[]), Err(Refused::Name));
+    assert_eq!(acl.set(b"a\0", &[]), Err(Refused::Name));
+    assert_eq!(acl.set(b"", &[]), Err(Refused::Name));
+    // A word with a closing parenthesis inside others could not be read again.
+    let within: &[u8] = b"(~a) +ping)";
+    assert!(matches!(acl.set(b"bob", &[within]), Err(Refused::Rule(_, Fault::Syntax))));
+}
+
+#[test]
+fn only_who_is_on_and_knows_a_password_comes_in() {
+    let mut acl = acl();
+    set(&mut acl, "bob on >one >two");
+    assert!(acl.authenticate(b"bob", b"one") && acl.authenticate(b"bob", b"two"));
+    assert!(!acl.authenticate(b"bob", b"") && !acl.authenticate(b"bob", b"three"));
+    set(&mut acl, "bob <one");
+    assert!(!acl.authenticate(b"bob", b"one"));
+    set(&mut acl, "bob off");
+    assert!(!acl.authenticate(b"bob", b"two"));
+    set(&mut acl, "bob on nopass");
+    assert!(acl.authenticate(b"bob", b"whatever"));
+    set(&mut acl, "bob resetpass");
+    assert!(!acl.authenticate(b"bob", b"") && !acl.authenticate(b"bob", b"two"));
+    assert!(acl.delete(b"bob") && !acl.delete(b"bob"));
+    assert!(!acl.authenticate(b"bob", b"two"));
+}
+
+#[test]
+fn what_one_selector_allows_is_allowed_and_a_channel_is_the_nearer_obstacle() {
+    let mut acl = acl();
+    set(&mut acl, "bob on nopass +subscribe (+info &x) (+publish &y)");
+    set(&mut acl, "two on nopass +@all (+subscribe &a) (+subscribe &b)");
+    let check = |user: &str, line: &str| {
+        let words = words(line);
+        let channels = if line.contains("sub") || line.contains("pub") { &words[1..] } else { &[] };
+        let command = std::str::from_utf8(words[0]).unwrap();
+        let patterns = command == "psubscribe";
+        acl.check(user.as_bytes(), &Asked { command, first: words.get(1).copied(), channels, patterns })
+    };
+    assert_eq!(check("bob", "info"), Ok(()));
+    assert_eq!(check("bob", "ping"), Err(Denied::Command));
+    assert_eq!(check("bob", "publish y"), Ok(()));
+    assert_eq!(check("bob", "publish x"), Err(Denied::Channel(0)));
+    assert_eq!(check("bob", "subscribe y"), Err(Denied::Channel(0)));
+    assert_eq!(check("bob", "psubscribe y"), Err(Denied::Command));
+    assert_eq!(check("two", "subscribe a b"), Err(Denied::Channel(0)));
+    assert_eq!(check("two", "subscribe b"), Ok(()));
+    assert_eq!(check("nobody", "ping"), Err(Denied::Command));
+    assert_eq!(check("default", "subscribe anything"), Ok(()));
+    let listen =
+        |user: &str, channels: &str, patterns: &str| acl.may_listen(user.as_bytes(), words(channels), words(patterns));
+    assert!(listen("bob", "x y", "x") && !listen("bob", "x z", "") && !listen("bob", "", "x*"));
+    assert!(listen("default", "x", "*") && !listen("nobody", "", ""));
+}
+
+#[test]
+fn a_file_replaces_all_users_or_none() {
+    let mut acl = acl();
+    set(&mut acl, "old on");
+    acl.load(b"user bob on >x +ping\n\n   user carol on  nopass (+ping ~a)  \r\n", "users.acl").unwrap();
+    assert!(acl.user(b"old").is_none());
+    assert_eq!(shown(&acl, "carol"), "on nopass sanitize-payload resetchannels -@all (~a resetchannels -@all +ping)");
+    assert!(acl.default_user().is_open());
+    let text = acl.file_text();
+    let mut other = Acl::new(sample(), Settings::default());
+    other.load(&text, "").unwrap();
+    assert_eq!(other.file_text(), text);
+    acl.load(b"user default on >z +@all", "users.acl").unwrap();
+    let hash = Hash::of(b"z");
+    assert_eq!(shown(&acl, "default"), format!("on sanitize-payload #{hash} resetchannels +@all"));
+
+    const END: &str = "WARNING: ACL errors detected, no change to the previously active ACL rules was performed";
+    for (text, wrong) in [
+        ("foo bar\n", "f:1 should start with user keyword followed by the username. "),
+        ("USER bob on\n", "f:1 should start with user keyword followed by the username. "),
+        ("# no comments\n", "f:1 should start with user keyword followed by the username. "),
+        ("user\n", "f:1 should start with user keyword followed by the username. "),
+        ("user bob\nuser bob off\n", "WARNING: Duplicate user 'bob' found on line 2. "),
+        ("user bob on (+ping\n", "f:1: Unmatched parenthesis in selector definition. "),
+        (
+            "user bob on +foo -bar ~*  ~x\nuser\n",
+            "f:1: Error in applying operation '+foo': Unknown command or category name in ACL. f:1: Error in \
+             applying operation '-bar': Unknown command or category name in ACL. f:1: Adding a pattern after the * \
+             pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start \
+             with an empty list of patterns. f:2 should start with user keyword followed by the username. ",
+        ),
+    ] {
+        assert_eq!(acl.load(text.as_bytes(), "f").unwrap_err(), format!("{wrong}{END}"));
+        assert_eq!(acl.users().len(), 1);
+    }
+}
+
+#[test]
+fn what_changed_while_running_is_known_and_nothing_else() {
+    let mut acl = acl();
+    acl.declare(b"bob", &words("on >x +ping")).unwrap();
+    acl.declare(b"carol", &words("on")).unwrap();
+    assert!(acl.changes().is_empty());
+    assert!(acl.declare(b"dave", &words("+foo")).is_err() && acl.user(b"dave").is_none());
+    set(&mut acl, "bob on +ping >x");
+    assert!(acl.changes().is_empty(), "nothing changed by saying the same");
+    set(&mut acl, "eve on");
+    acl.delete(b"carol");
+    acl.delete(b"nobody");
+    let changes = acl.changes();
+    assert_eq!(changes.len(), 2);
+    assert_eq!(changes[&b"carol"[..]], None);
+    assert_eq!(changes[&b"eve"[..]].as_deref(), Some(&b"on sanitize-payload resetchannels -@all"[..]));
+    // A declaration forgets what was.
+    acl.declare(b"bob", &words("off")).unwrap();
+    assert_eq!(shown(&acl, "bob"), "off sanitize-payload resetchannels -@all");
+}
