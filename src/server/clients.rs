@@ -239,7 +239,12 @@ impl Sockets {
                 client.out = Vec::new();
             }
             if client.close_after_reply {
-                self.drop_client(reactor, stream, desk);
+                if reactor.is_flushed(stream) {
+                    self.drop_client(reactor, stream, desk);
+                } else {
+                    // TLS has the end of the reply, and the kernel has not.
+                    reactor.arm_write(stream);
+                }
                 return;
             }
         }
