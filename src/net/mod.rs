@@ -28,6 +28,7 @@ mod timers;
 pub mod tls;
 mod token;
 mod turn;
+mod wire;
 
 pub use handler::{Handler, Next};
 pub use reactor::Reactor;

@@ -3,15 +3,17 @@
 use super::clients::Sockets;
 use super::desk::Desk;
 use super::links::Links;
+use super::listen::SocketFile;
+use super::notify::{Supervisor, Watchdog};
 use super::resolver::Resolver;
 use super::save::ConfigFile;
 use super::scripts::Scripts;
 use super::syslog::Syslog;
 use super::tls::{self, Tls};
-use super::{Shell, access, listen, notify, sys};
+use super::{Shell, access, listen, sys};
 use crate::acl::Acl;
 use crate::command::{CpuTimes, Facts, LogLevel};
-use crate::config::{self, Check, Loaded, Must, ServerOptions, Supervised};
+use crate::config::{self, Check, Loaded, Must, ServerOptions};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
 use crate::net::{Handler, Reactor};
 use ::log::{info, warn};
@@ -82,7 +84,8 @@ pub struct Server {
     reactor: Reactor,
     shell: Shell,
     pidfile: Option<PathBuf>,
-    supervised: bool,
+    socket_file: Option<SocketFile>,
+    supervisor: Supervisor,
 }
 
 impl Server {
@@ -92,7 +95,7 @@ impl Server {
         let StartUp { loaded: Loaded { server: options, snapshot, users, notes, checks }, config_file } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
-        let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
+        let executable = executable();
         let file = open_config_file(&config_file)?;
         check_listening(&options)?;
         let source = source_address(&options)?;
@@ -103,7 +106,7 @@ impl Server {
         let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
         super::log::start(logfile, syslog, loglevel(options.loglevel))
             .map_err(|why| StartError::new(format!("Can't open the log file {}: {why}", options.logfile)))?;
-        announce(&options, &config_file, &notes);
+        announce(&config_file, &notes);
         if let Some(doubt) = access::doubt(&options, &acl) {
             warn!("{doubt}");
         }
@@ -137,23 +140,31 @@ impl Server {
         reactor
             .signals(&[libc::SIGTERM, libc::SIGINT, libc::SIGCHLD, libc::SIGHUP])
             .map_err(|why| broken("handling signals", &why))?;
+        reactor.set_accepts_per_turn(options.accepts_per_turn as usize);
         let mut listen_on = |port| match port {
             0 => Ok(Vec::new()),
+            _ if options.bind.is_empty() => Ok(Vec::new()),
             port => listen::listen(&mut reactor, &options.bind, port, options.tcp_backlog)
                 .map_err(|why| StartError::new(why.to_string())),
         };
         let plain = listen_on(options.port)?;
         let secure = listen_on(options.tls.port)?;
         tls.listeners = secure.iter().map(|(listener, _)| *listener).collect();
+        let socket_file = listen_unix(&mut reactor, &options)?;
+        warn_if_backlog_is_cut(&options);
         let strangers = if tls::keeps_strangers_out(&options.tls) { &[] } else { secure.as_slice() };
         warn_if_open(&options, &acl, &plain.iter().chain(strangers).map(|(_, address)| *address).collect::<Vec<_>>());
 
         // From here on a failure shows in the log only.
-        let supervised = is_supervised(&options);
-        if options.daemonize && !supervised {
+        let (supervisor, missing) = Supervisor::find(options.supervised);
+        if let Some(missing) = missing {
+            warn!("{missing}");
+        }
+        let background = options.daemonize && supervisor == Supervisor::Nobody;
+        if background {
             sys::daemonize().map_err(|why| broken("going to the background", &why))?;
         }
-        let pidfile = write_pidfile(&options, supervised);
+        let pidfile = write_pidfile(&options, background);
 
         let unnamed = snapshot.myid.is_none();
         let myid = match snapshot.myid {
@@ -163,18 +174,21 @@ impl Server {
         let mut facts = Facts::new(random_id()?);
         facts.pid = std::process::id();
         facts.tcp_port = main_port(&options);
-        facts.listeners = [("tcp", options.port), ("tls", options.tls.port)]
-            .iter()
-            .filter(|(_, port)| *port != 0)
-            .map(|(name, port)| format!("name={name},bind={},port={port}", options.bind.join(",bind=")))
-            .collect();
+        for (name, port, listeners) in [("tcp", options.port, &plain), ("tls", options.tls.port, &secure)] {
+            if !listeners.is_empty() {
+                facts.listeners.push(format!("name={name},bind={},port={port}", options.bind.join(",bind=")));
+            }
+        }
+        if socket_file.is_some() {
+            facts.listeners.push(format!("name=unix,bind={}", options.unixsocket));
+        }
         facts.started = reactor.now();
         facts.executable = executable;
         facts.config_file = config_file;
         facts.maxclients = maxclients;
         facts.loglevel = loglevel(options.loglevel);
         facts.protected_mode = options.protected_mode;
-        facts.supervised = if supervised { "systemd" } else { "no" };
+        facts.supervised = supervisor.word();
         facts.os = sys::system_name();
         facts.cpu_times = cpu_times;
         facts.is_executable = |path| sys::may_execute(Path::new(path));
@@ -195,9 +209,12 @@ impl Server {
             sentinel.flush_config();
         }
         let waker = reactor.waker().map_err(|why| broken("the event loop", &why))?;
-        let sockets = Sockets::new(options.tcp_keepalive);
+        let sockets = Sockets::new(&options);
+        let mut desk = Desk::new(sentinel, facts, options, acl);
+        (desk.clients.normal_limit, desk.clients.pubsub_limit) =
+            (desk.options.output_normal, desk.options.output_pubsub);
         let mut shell = Shell {
-            desk: Desk::new(sentinel, facts, options, acl),
+            desk,
             sockets,
             links: Links::new(source, tls.connector.clone()),
             tls,
@@ -207,31 +224,31 @@ impl Server {
             untold: Vec::new(),
             now,
             wake: None,
+            watchdog: Watchdog::find(supervisor, now),
             sampled: now,
             housekept: now,
             began: None,
         };
         // The first save is done before anybody is told that we are there.
         shell.before_sleep(&mut reactor);
-        Ok(Server { reactor, shell, pidfile, supervised })
+        Ok(Server { reactor, shell, pidfile, socket_file, supervisor })
     }
 
     /// Serves until a signal or `SHUTDOWN` ends it.
     pub fn run(mut self) -> io::Result<()> {
         info!("Ready to accept connections");
-        if self.supervised {
-            notify::notify("STATUS=Ready to accept connections\n");
-            notify::notify("READY=1\n");
-        }
+        self.supervisor.ready();
         let outcome = self.reactor.run(&mut self.shell);
         // What the last turn brought is still executed, a save above all.
         self.shell.before_sleep(&mut self.reactor);
-        if self.supervised {
-            notify::notify("STOPPING=1\n");
-        }
+        self.supervisor.stopping();
         if let Some(pidfile) = &self.pidfile {
             info!("Removing the pid file.");
             let _ = std::fs::remove_file(pidfile);
+        }
+        if let Some(socket_file) = &self.socket_file {
+            info!("Removing the unix socket file.");
+            socket_file.remove();
         }
         match &outcome {
             Ok(()) => warn!("Sentinel is now ready to exit, bye bye..."),
@@ -239,12 +256,6 @@ impl Server {
         }
         outcome
     }
-}
-
-/// Somebody waits for our readiness. Without the socket there is nobody to tell, whatever the file says.
-fn is_supervised(options: &ServerOptions) -> bool {
-    let wanted = matches!(options.supervised, Supervised::Systemd | Supervised::Auto);
-    wanted && std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
 /// One notion, two rooms: the file's word as the commands' word.
@@ -303,10 +314,38 @@ fn no_tls(why: String) -> StartError {
 }
 
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
-    if main_port(options) == 0 || options.bind.is_empty() {
-        return Err(StartError::new("Configured to not listen anywhere: set port and bind. Exiting..."));
+    if options.unixsocket.is_empty() && (main_port(options) == 0 || options.bind.is_empty()) {
+        return Err(StartError::new("Configured to not listen anywhere, exiting: set port and bind, or unixsocket."));
     }
     Ok(())
+}
+
+fn listen_unix(reactor: &mut Reactor, options: &ServerOptions) -> Result<Option<SocketFile>, StartError> {
+    if options.unixsocket.is_empty() {
+        return Ok(None);
+    }
+    let path = Path::new(&options.unixsocket);
+    SocketFile::listen(reactor, path, options.unixsocketperm, options.tcp_backlog)
+        .map(Some)
+        .map_err(|why| StartError::new(format!("Failed opening Unix socket {}: {why}", options.unixsocket)))
+}
+
+/// The kernel has a bound of its own, and keeps silent about it.
+fn warn_if_backlog_is_cut(options: &ServerOptions) {
+    let bound = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok().and_then(|text| text.trim().parse().ok());
+    if let Some(bound) = bound.filter(|&bound: &u32| bound < options.tcp_backlog) {
+        warn!(
+            "tcp-backlog is {bound} instead of {}: /proc/sys/net/core/somaxconn allows no more.",
+            options.tcp_backlog
+        );
+    }
+}
+
+/// The path under which we were started; a link stays a link.
+fn executable() -> String {
+    let called = std::env::args_os().next().map(PathBuf::from).filter(|path| path.components().count() > 1);
+    let path = called.and_then(|path| std::path::absolute(path).ok()).or_else(|| std::env::current_exe().ok());
+    path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
 fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError> {
@@ -319,18 +358,12 @@ fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError>
     }
 }
 
-fn announce(options: &ServerOptions, config_file: &Path, notes: &[String]) {
+fn announce(config_file: &Path, notes: &[String]) {
     let version = env!("CARGO_PKG_VERSION");
     info!("watchfire {version} is starting: a Sentinel for Redis and Valkey, pid {}", std::process::id());
     info!("Configuration and state are in {}", config_file.display());
     for note in notes {
         info!("{note}");
-    }
-    if !options.unixsocket.is_empty() {
-        warn!("unixsocket is not supported by this version: nobody listens on {}.", options.unixsocket);
-    }
-    if options.supervised == Supervised::Upstart {
-        info!("supervised upstart is not supported, and means no.");
     }
 }
 
@@ -372,8 +405,7 @@ fn warn_if_open(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) {
 }
 
 /// Written when asked for, or in the background, where it is how we are found again.
-fn write_pidfile(options: &ServerOptions, supervised: bool) -> Option<PathBuf> {
-    let background = options.daemonize && !supervised;
+fn write_pidfile(options: &ServerOptions, background: bool) -> Option<PathBuf> {
     let path = match options.pidfile.as_str() {
         "" if background => DEFAULT_PIDFILE,
         "" => return None,

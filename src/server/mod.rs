@@ -17,7 +17,7 @@
 //! | `clients`, `desk` | sockets of clients, and what their requests act on |
 //! | `links` | connections to masters, replicas and peers |
 //! | `save` | the configuration file as the durable state |
-//! | `log`, `syslog`, `notify`, `listen` | log lines, systemd, addresses to listen on |
+//! | `log`, `syslog`, `notify`, `listen` | log lines, systemd and upstart, addresses and sockets to listen on |
 //! | `tls` | certificates, at the start and on SIGHUP |
 //! | `scripts`, `resolver` | processes and the one helper thread |
 //! | `sys` | what std lacks; the only `unsafe` |
@@ -47,6 +47,7 @@ use ::log::{Level as LogLine, warn};
 use clients::Sockets;
 use desk::Desk;
 use links::Links;
+use notify::Watchdog;
 use resolver::Resolver;
 use save::ConfigFile;
 use scripts::Scripts;
@@ -75,6 +76,7 @@ struct Shell {
     now: Millis,
     /// The timer for the core's next wake-up, and for when it is set.
     wake: Option<(TimerId, Millis)>,
+    watchdog: Option<Watchdog>,
     sampled: Millis,
     housekept: Millis,
     /// When the work of this turn began; `None` while it sleeps.
@@ -145,14 +147,15 @@ impl Shell {
         if self.now.since(self.housekept) >= HOUSEKEEPING_PERIOD {
             self.housekept = self.now;
             self.sockets.look_through(reactor, &mut self.desk);
-            let cut_off = self.desk.clients.enforce_soft_limit(self.now);
-            self.desk.stats.output_limit_disconnections += cut_off as u64;
+            self.desk.clients.enforce_soft_limits(self.now);
         }
     }
 
     /// Sets the timer for the next moment at which something is due.
     fn arm(&mut self, reactor: &mut Reactor) {
-        let at = self.desk.sentinel.next_wakeup().max(self.now).min(self.now + HOUSEKEEPING_PERIOD);
+        let watched = self.watchdog.as_ref().map_or(self.now + HOUSEKEEPING_PERIOD, Watchdog::due);
+        let due = self.desk.sentinel.next_wakeup().min(watched);
+        let at = due.max(self.now).min(self.now + HOUSEKEEPING_PERIOD);
         match self.wake {
             Some((_, set)) if set == at => {}
             other => {
@@ -184,6 +187,9 @@ impl Handler for Shell {
         let settled = self.desk.clients.settle(saved);
         self.sockets.resume(reactor, &settled);
         self.housekeeping(reactor);
+        if let Some(watchdog) = &mut self.watchdog {
+            watchdog.beat(self.now);
+        }
         self.links.flush(reactor);
         self.sockets.flush(reactor, &mut self.desk);
         self.arm(reactor);
@@ -196,7 +202,7 @@ impl Handler for Shell {
         }
     }
 
-    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: SocketAddr) {
+    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: Option<SocketAddr>) {
         self.advance(reactor);
         if !self.tls.accepted(reactor, listener, stream) {
             reactor.close(stream);
