@@ -143,6 +143,7 @@ impl Server {
         reactor.set_accepts_per_turn(options.accepts_per_turn as usize);
         let mut listen_on = |port| match port {
             0 => Ok(Vec::new()),
+            _ if options.bind.is_empty() => Ok(Vec::new()),
             port => listen::listen(&mut reactor, &options.bind, port, options.tcp_backlog)
                 .map_err(|why| StartError::new(why.to_string())),
         };
@@ -173,11 +174,11 @@ impl Server {
         let mut facts = Facts::new(random_id()?);
         facts.pid = std::process::id();
         facts.tcp_port = main_port(&options);
-        facts.listeners = [("tcp", options.port), ("tls", options.tls.port)]
-            .iter()
-            .filter(|(_, port)| *port != 0 && !options.bind.is_empty())
-            .map(|(name, port)| format!("name={name},bind={},port={port}", options.bind.join(",bind=")))
-            .collect();
+        for (name, port, listeners) in [("tcp", options.port, &plain), ("tls", options.tls.port, &secure)] {
+            if !listeners.is_empty() {
+                facts.listeners.push(format!("name={name},bind={},port={port}", options.bind.join(",bind=")));
+            }
+        }
         if socket_file.is_some() {
             facts.listeners.push(format!("name=unix,bind={}", options.unixsocket));
         }
