@@ -210,6 +210,10 @@ fn pausing_and_unblocking_answer_as_the_reference_does() {
         ("CLIENT PAUSE -1", "-ERR timeout is negative\r\n"),
         ("CLIENT PAUSE 1 foo", "-ERR CLIENT PAUSE mode must be WRITE or ALL\r\n"),
         ("CLIENT PAUSE 1 WRITE", "+OK\r\n"),
+        (
+            "CLIENT PAUSE 1 WRITE x",
+            "-ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.\r\n",
+        ),
         ("CLIENT UNPAUSE", "+OK\r\n"),
         ("CLIENT UNBLOCK x", "-ERR value is not an integer or out of range\r\n"),
         ("CLIENT UNBLOCK 1", ":0\r\n"),

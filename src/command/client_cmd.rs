@@ -307,6 +307,9 @@ pub(super) fn reply(call: &mut Call<'_, '_>) {
 /// client asked it to would be a Sentinel that is down.
 pub(super) fn pause(call: &mut Call<'_, '_>) {
     let argv = call.argv;
+    if argv.len() > 4 {
+        return call.wrong_subcommand();
+    }
     if let Some(mode) = argv.get(3)
         && !mode.eq_ignore_ascii_case(b"write")
         && !mode.eq_ignore_ascii_case(b"all")
