@@ -167,6 +167,7 @@ fn tracking_is_accepted_and_remembered_because_clients_insist() {
             "CLIENT TRACKING ON BCAST PREFIX a PREFIX ab",
             "-ERR Prefix 'a' overlaps with another provided prefix 'ab'. Prefixes for a single client must not overlap.\r\n",
         ),
+        ("CLIENT TRACKING ON REDIRECT 1 REDIRECT 1", "-ERR A client can only redirect to a single other client\r\n"),
         ("CLIENT GETREDIR", ":-1\r\n"),
         ("CLIENT TRACKING ON OPTIN", "+OK\r\n"),
         ("CLIENT GETREDIR", ":0\r\n"),

@@ -352,6 +352,9 @@ pub(super) fn tracking(call: &mut Call<'_, '_>) {
     while let Some(option) = argv.get(at) {
         let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
         match (argv.get(at + 1), ()) {
+            (Some(_), ()) if is("REDIRECT") && wanted.redirect != 0 => {
+                return call.error("ERR A client can only redirect to a single other client");
+            }
             (Some(value), ()) if is("REDIRECT") => {
                 let Some(id) = parse_integer(value) else { return call.not_an_integer() };
                 if call.world.clients.get(ClientId(id.cast_unsigned())).is_none() {
