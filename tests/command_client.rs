@@ -183,6 +183,16 @@ fn tracking_is_accepted_and_remembered_because_clients_insist() {
             "*6\r\n$5\r\nflags\r\n*3\r\n$2\r\non\r\n$5\r\noptin\r\n$11\r\ncaching-yes\r\n$8\r\nredirect\r\n:0\r\n\
              $8\r\nprefixes\r\n*0\r\n",
         ),
+        (
+            "CLIENT TRACKINGINFO",
+            "*6\r\n$5\r\nflags\r\n*3\r\n$2\r\non\r\n$5\r\noptin\r\n$11\r\ncaching-yes\r\n$8\r\nredirect\r\n:0\r\n\
+             $8\r\nprefixes\r\n*0\r\n",
+        ),
+        ("PING", "+PONG\r\n"),
+        (
+            "CLIENT TRACKINGINFO",
+            "*6\r\n$5\r\nflags\r\n*2\r\n$2\r\non\r\n$5\r\noptin\r\n$8\r\nredirect\r\n:0\r\n$8\r\nprefixes\r\n*0\r\n",
+        ),
         ("CLIENT TRACKING ON BCAST", &format!("-ERR {conflict}\r\n")),
         ("CLIENT TRACKING ON OPTOUT", &format!("-ERR {other}\r\n")),
         ("CLIENT TRACKING OFF", "+OK\r\n"),
