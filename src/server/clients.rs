@@ -13,7 +13,7 @@ use crate::base::Millis;
 use crate::base::limits;
 use crate::command::{self, ClientId};
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
-use crate::resp::{Argv, Proto, RequestDecoder, RequestLimits, Writer};
+use crate::resp::{Argv, RequestDecoder, RequestLimits};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -306,7 +306,7 @@ impl Socket {
                 }
                 Err(error) => {
                     log::debug!("Client {} sent no RESP: {error}", client.addr);
-                    Writer::new(&mut client.out, Proto::Resp2).error(&format!("ERR {error}"));
+                    client.out.extend_from_slice(&[b"-ERR ".as_slice(), &error.told(), b"\r\n"].concat());
                     client.close_after_reply = true;
                     desk.clients.mark_dirty(self.client);
                     return;
