@@ -299,6 +299,10 @@ impl Socket {
                     }
                     command::dispatch(&mut desk.world(now), self.client, argv);
                     desk.grant_wishes();
+                    if desk.shutdown {
+                        // What stands behind SHUTDOWN comes too late.
+                        return;
+                    }
                 }
                 Ok(false) => {
                     self.backlog = false;
