@@ -254,7 +254,7 @@ impl Sentinel {
             self.out.alert(master, "+config-update-from", text);
         }
         self.announce_switch(id, &from, &hello.master_addr);
-        self.run_reconfig_script(now, id, "observer", &from, &hello.master_addr);
+        self.run_reconfig_script(id, "observer", &from, &hello.master_addr);
         self.switch_to(now, id, hello.master_addr.clone());
     }
 }
