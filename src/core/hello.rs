@@ -124,7 +124,13 @@ impl Sentinel {
         let master = self.masters.get(&id)?;
         let known = master.peers.values().find(|peer| peer.run_id == hello.run_id);
         if let Some(peer) = known.filter(|peer| peer.addr.same(&hello.addr)) {
-            return Some(peer.id);
+            let peer = peer.id;
+            // Another may live there under a name that meant nothing when the two were met.
+            if master.peers.values().any(|other| other.id != peer && other.addr.same(&hello.addr)) {
+                self.drop_squatters(&hello.addr, hello.run_id);
+            }
+            self.name_peer(id, peer, &hello.addr);
+            return Some(peer);
         }
         if known.is_some() {
             let text = format!(
@@ -143,6 +149,18 @@ impl Sentinel {
         self.out.mark_dirty();
         let peer = self.masters.get(&id)?.peers.values().find(|peer| peer.run_id == hello.run_id)?;
         Some(peer.id)
+    }
+
+    /// A peer that we know by its address announces a name: that is how it is known from now on.
+    fn name_peer(&mut self, id: MasterId, peer: PeerId, addr: &Addr) {
+        let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) else { return };
+        if addr.is_named() && !peer.addr.is_named() {
+            peer.addr = addr.clone();
+            if let Some(link) = self.links.get_mut(&peer.link) {
+                link.addr = addr.clone();
+            }
+            self.out.mark_dirty();
+        }
     }
 
     pub(super) fn add_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) {

@@ -163,6 +163,14 @@ impl Sentinel {
                 continue;
             }
             if let Some(replica) = master.replicas.values_mut().find(|replica| replica.node.addr.same(addr)) {
+                // Known by name once is known by name.
+                if addr.is_named() && !replica.node.addr.is_named() {
+                    replica.node.addr = addr.clone();
+                    if let Some(link) = self.links.get_mut(&replica.node.link) {
+                        link.addr = addr.clone();
+                    }
+                    self.out.mark_dirty();
+                }
                 if std::mem::take(&mut replica.hidden) {
                     let replica = replica.id;
                     self.announce_replica(id, replica);
