@@ -292,7 +292,11 @@ impl Sentinel {
             return;
         }
         let timeout = master.settings.failover_timeout;
+        // Behind a name of which we know nothing there may be the master itself: that is not mended with every INFO.
+        let unknown = node.master_addr.as_ref().is_some_and(|addr| addr.ip.is_none());
+        let told_lately = unknown && node.turned.is_some_and(|at| now.since(at) <= timeout);
         let astray = !follows_current
+            && !told_lately
             && master.failover.is_none()
             && now.since(node.master_addr_changed) > timeout
             && node.node.was_well_for(now, timeout);
