@@ -7,8 +7,8 @@ use super::model::Peer;
 use super::{Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
-/// A copied `myid` is reported at most this often, ms.
-const OWN_ID_REPORT_PERIOD: u64 = 60_000;
+/// A mistake of the set-up, a copied `myid` or another master, is reported at most this often, ms.
+const REPORT_PERIOD: u64 = 60_000;
 /// Longest host that is taken from a peer: a DNS name's limit.
 const HOST_MAX: usize = 253;
 
@@ -105,7 +105,7 @@ impl Sentinel {
     /// Our own words come back to us from every server. Only a hello that names another port cannot be ours.
     fn report_own_id(&mut self, now: Millis, hello: &Hello) {
         let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
-        if hello.addr.port == port || self.own_id_reported.is_some_and(|at| now.since(at) < OWN_ID_REPORT_PERIOD) {
+        if hello.addr.port == port || self.own_id_reported.is_some_and(|at| now.since(at) < REPORT_PERIOD) {
             return;
         }
         self.own_id_reported = Some(now);
@@ -176,6 +176,7 @@ impl Sentinel {
                 link,
                 sdown: None,
                 last_down: None,
+                split_reported: None,
                 agrees: false,
                 heard: None,
                 asked: None,
@@ -253,10 +254,34 @@ impl Sentinel {
         }
     }
 
+    /// Two addresses under one config epoch come from no failover: somebody wrote them into two files. No epoch
+    /// will ever decide between them, so the operator has to.
+    fn report_split(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let ours = current_addr(master).clone();
+        let unknown = ours.ip.is_none() || hello.master_addr.ip.is_none();
+        if hello.config_epoch != master.config_epoch || unknown || ours.same(&hello.master_addr) {
+            return;
+        }
+        let epoch = master.config_epoch;
+        let Some(peer) = master.peers.get_mut(&peer) else { return };
+        if peer.split_reported.is_some_and(|at| now.since(at) < REPORT_PERIOD) {
+            return;
+        }
+        peer.split_reported = Some(now);
+        let text = format!(
+            "The Sentinel {} at {} monitors {} as {}, and we monitor {ours}, both in epoch {epoch}: one of the two \
+             configurations is wrong",
+            peer.run_id, peer.addr, hello.master_addr, hello.master_name
+        );
+        self.out.log(Level::Warning, text);
+    }
+
     /// A larger config epoch names the master's address from now on.
     fn adopt_config(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
         let Some(master) = self.masters.get_mut(&id) else { return };
         if hello.config_epoch <= master.config_epoch {
+            self.report_split(now, id, peer, hello);
             return;
         }
         master.config_epoch = hello.config_epoch;

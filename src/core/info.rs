@@ -149,6 +149,17 @@ impl Sentinel {
             let channel = if role == Role::Master { "+role-change" } else { "-role-change" };
             self.out.event(Level::Verbose, channel, text);
         }
+        if first && role == Role::Replica {
+            let of = match (&report.master_host, report.master_port) {
+                (Some(host), Some(port)) => format!(" of {}", Addr::new(host, port)),
+                _ => String::new(),
+            };
+            let text = format!(
+                "{} says that it is a replica{of}: is it the node that should be monitored?",
+                self.out.master(master)
+            );
+            self.out.log(Level::Warning, text);
+        }
         // A master that turned replica is judged by the clock, a master that is well again lets others be mended.
         self.act(now, id);
     }
