@@ -1,5 +1,6 @@
 //! Reports of users, group B: bind, source addresses, NAT, IPv6. The numbers are those of the collection of reports;
-//! R18 is a story in `tests/transcripts`.
+//! R15 and R16 are in
+//! `tests/process_sockets.rs`, R18 is a story in `tests/transcripts`.
 
 mod live;
 mod support;
@@ -8,10 +9,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, TcpListener};
 
 use live::{LIMIT, master_field};
-use support::conn::{Conn, Events, ask, maps, text, texts};
+use support::conn::{Events, ask, maps, texts};
 use support::process::{Sentinel, present, wait_for};
 use support::standin::{Spec, StandIn};
-use watchfire::resp::Reply;
 
 fn sentinel(lines: &[String]) -> Sentinel {
     Sentinel::start(&live::watchfire(), lines)
@@ -26,14 +26,6 @@ fn ipv6() -> bool {
     present(TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok(), "IPv6 (::1)").is_some()
 }
 
-/// From which address the Sentinel's connections reach this server.
-fn sources(server: u16) -> Vec<String> {
-    let list = text(&Conn::to(server).cmd(&["CLIENT", "LIST"]));
-    let ours = list.lines().filter(|line| line.contains("name=sentinel-"));
-    let addr = |line: &str| line.split(' ').find_map(|word| word.strip_prefix("addr=")).map(str::to_string);
-    ours.filter_map(addr).filter_map(|addr| Some(addr.rsplit_once(':')?.0.to_string())).collect()
-}
-
 fn is_well(sentinel: &Sentinel) -> bool {
     master_field(sentinel, "mymaster", "flags") == "master"
 }
@@ -42,41 +34,6 @@ fn is_well(sentinel: &Sentinel) -> bool {
 fn announced(hellos: &Events, sentinel: &Sentinel) -> String {
     let hello = hellos.expect(LIMIT, "__sentinel__:hello", &format!(",{},", sentinel.id()));
     hello.payload.split(',').next().unwrap_or_default().to_string()
-}
-
-/// The addresses to listen on are not those to speak from: upstream before 7.0 left from the first one, and whoever lives
-/// in another network was out of reach.
-#[test]
-fn r15_outgoing_connections_leave_from_bind_source_addr_or_from_wherever_the_route_goes() {
-    let standin = StandIn::start();
-    let master = standin.server(Spec::master()).port;
-    let bound = sentinel(&[monitor(master), "bind 127.0.0.2 127.0.0.1".to_string()]);
-    wait_for(LIMIT, "both links", || is_well(&bound) && sources(master).len() == 2);
-    assert_eq!(sources(master), ["127.0.0.1", "127.0.0.1"]);
-    drop(bound);
-    wait_for(LIMIT, "the end of its links", || sources(master).is_empty());
-    let lines = [monitor(master), "bind 127.0.0.1".to_string(), "bind-source-addr 127.0.0.3".to_string()];
-    let from = sentinel(&lines);
-    wait_for(LIMIT, "both links", || is_well(&from) && sources(master).len() == 2);
-    assert_eq!(sources(master), ["127.0.0.3", "127.0.0.3"]);
-}
-
-#[test]
-fn r16_an_ipv6_address_to_listen_on_leaves_ipv4_nodes_in_reach() {
-    if !ipv6() {
-        return;
-    }
-    let standin = StandIn::start();
-    let master = standin.server(Spec::master()).port;
-    let sixth = standin.server(Spec { host: IpAddr::V6(Ipv6Addr::LOCALHOST), ..Spec::master() }).port;
-    for source in ["bind-source-addr \"\"", "bind-source-addr 127.0.0.1"] {
-        let sentinel = sentinel(&[monitor(master), "bind ::1 127.0.0.1".to_string(), source.to_string()]);
-        wait_for(LIMIT, "the IPv4 master", || is_well(&sentinel));
-        // And a source of the other family is none for this one.
-        let monitor = ["SENTINEL", "MONITOR", "sixth", "::1", &sixth.to_string(), "1"];
-        assert_eq!(sentinel.conn().cmd(&monitor), Reply::Simple(b"OK".to_vec()));
-        wait_for(LIMIT, "the IPv6 master", || master_field(&sentinel, "sixth", "flags") == "master");
-    }
 }
 
 /// A set that lives on IPv6: what the file says is loaded, dialled, failed over, told without brackets and written as it

@@ -1,5 +1,5 @@
 //! Reports of users, group F: the configuration file, which is also the state. The numbers are those of the collection of
-//! reports; most of the group is held by `tests/config_*` (R09, R81 to R91), what needs the real binary is here, and the
+//! reports; most of the group is held by `tests/config_*` (R09, R81 to R91), R77 and R79 by `tests/process_disk.rs`; what else needs the real binary is here, and the
 //! questions of R92 are a story in `tests/transcripts`.
 
 mod live;
@@ -9,7 +9,6 @@ use std::process::Command;
 
 use live::{LIMIT, master_field};
 use support::conn::{items, text};
-use support::namespace::enter;
 use support::ports;
 use support::process::{Sentinel, wait_for};
 use watchfire::resp::Reply;
@@ -20,47 +19,6 @@ fn sentinel(lines: &[String]) -> Sentinel {
 
 fn ok() -> Reply {
     Reply::Simple(b"OK".to_vec())
-}
-
-/// A file mounted over itself: it can be written, but nothing can be renamed onto it.
-struct Mounted(std::path::PathBuf);
-
-impl Mounted {
-    fn over(path: std::path::PathBuf) -> Mounted {
-        let done = Command::new("mount").arg("--bind").arg(&path).arg(&path).status().expect("mount runs");
-        assert!(done.success());
-        Mounted(path)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
-
-#[test]
-fn r77_a_file_that_is_bind_mounted_alone_is_saved_all_the_same() {
-    if !enter("r77_a_file_that_is_bind_mounted_alone_is_saved_all_the_same", &[]) {
-        return;
-    }
-    let mut sentinel = sentinel(&[]);
-    let _mounted = Mounted::over(sentinel.conf_path());
-    sentinel.restart();
-    let aside = sentinel.conf_path().with_file_name("aside");
-    std::fs::write(&aside, "x").expect("the folder can be written");
-    assert!(std::fs::rename(&aside, sentinel.conf_path()).is_err(), "this is not what the test is about");
-    let port = ports::free();
-    let monitor = ["SENTINEL", "MONITOR", "mymaster", "127.0.0.1", &port.to_string(), "1"];
-    assert_eq!(sentinel.conn().cmd(&monitor), ok());
-    assert_eq!(sentinel.conn().cmd(&["SENTINEL", "FLUSHCONFIG"]), ok());
-    let hello = format!("127.0.0.1,{port},{},7,mymaster,127.0.0.1,{},7", "a".repeat(40), port + 1);
-    assert_eq!(sentinel.conn().cmd(&["PUBLISH", "__sentinel__:hello", &hello]), Reply::Integer(1));
-    assert_eq!(sentinel.log().matches("it is rewritten in place").count(), 1, "{}", sentinel.log());
-    // No stale master after a restart.
-    sentinel.restart();
-    assert_eq!(sentinel.master_port("mymaster"), Some(port + 1));
-    assert_eq!(master_field(&sentinel, "mymaster", "config-epoch"), "7");
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub enum Scope {
 pub enum Kind {
     /// A whole number between the two, both included.
     Integer(i64, i64),
+    /// A number of bytes between the two, which may have a unit: `1kb` is 1024, `1k` is 1000.
+    Memory(i64, i64),
     /// A number read as C's strtoll reads it, as Sentinel always did: `12x` is 12.
     Number,
     YesNo,
@@ -148,6 +150,7 @@ const PERSISTENCE: &str = "data files";
 const REPLICATION: &str = "replication of data servers";
 const SCRIPTING: &str = "scripts inside a data server";
 const THREADS: &str = "threads and timers of a data server";
+const TITLE: &str = "the title of the process; here it stays the command line";
 const TRACES: &str = "traces and debugging of a data server";
 
 /// Sorted: first the plain directives, then those behind `sentinel`, each by name.
@@ -200,8 +203,20 @@ pub const DIRECTIVES: &[Directive] = &[
     ignored("bio_cpulist", THREADS),
     ignored("busy-reply-threshold", SCRIPTING),
     ignored("client-default-resp", OTHER),
-    not_yet("client-output-buffer-limit", "<class> <hard> <soft> <seconds> […]", "how much may wait for a slow client"),
-    not_yet("client-query-buffer-limit", "<bytes>", "how long a request may be"),
+    used(
+        "client-output-buffer-limit",
+        "<class> <hard> <soft> <seconds> […]",
+        Kind::Words,
+        "normal 0 0 0 replica 256mb 64mb 60 pubsub 32mb 8mb 60",
+        "how much may wait for a client that does not read, before it is cut off",
+    ),
+    used(
+        "client-query-buffer-limit",
+        "<bytes>",
+        Kind::Memory(1024 * 1024, i64::MAX),
+        "64mb",
+        "how long a request may be; larger values than the default count as the default",
+    ),
     ignored("cluster-allow-pubsubshard-when-down", CLUSTER),
     ignored("cluster-allow-reads-when-down", CLUSTER),
     ignored("cluster-allow-replica-migration", CLUSTER),
@@ -307,7 +322,13 @@ pub const DIRECTIVES: &[Directive] = &[
     ignored("lua-time-limit", SCRIPTING),
     ignored("masterauth", REPLICATION),
     ignored("masteruser", REPLICATION),
-    not_yet("max-new-connections-per-cycle", "<count>", "connections accepted per turn"),
+    used(
+        "max-new-connections-per-cycle",
+        "<count>",
+        Kind::Integer(1, 1000),
+        "1000",
+        "how many connections are accepted before the others get their turn",
+    ),
     not_yet("max-new-tls-connections-per-cycle", "<count>", "connections accepted per turn"),
     used(
         "maxclients",
@@ -338,7 +359,7 @@ pub const DIRECTIVES: &[Directive] = &[
     ignored("prefetch-batch-max-size", THREADS),
     ignored("primaryauth", REPLICATION),
     ignored("primaryuser", REPLICATION),
-    ignored("proc-title-template", OTHER),
+    ignored("proc-title-template", TITLE),
     ignored("propagation-error-behavior", REPLICATION),
     used("protected-mode", "<yes|no>", Kind::YesNo, "no", "refuse clients from other hosts while no password is set"),
     ignored("proto-max-bulk-len", MEMORY),
@@ -389,7 +410,7 @@ pub const DIRECTIVES: &[Directive] = &[
     ignored("set-max-intset-entries", ENCODING),
     ignored("set-max-listpack-entries", ENCODING),
     ignored("set-max-listpack-value", ENCODING),
-    ignored("set-proc-title", OTHER),
+    ignored("set-proc-title", TITLE),
     ignored("shutdown-on-sigint", OTHER),
     ignored("shutdown-on-sigterm", OTHER),
     ignored("shutdown-timeout", OTHER),

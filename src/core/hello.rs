@@ -7,7 +7,8 @@ use super::model::Peer;
 use super::{Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
-/// A mistake of the set-up, a copied `myid` or another master, is reported at most this often, ms.
+/// A mistake of the set-up (a copied `myid`, another master) and a conflict of configurations are reported at most this
+/// often, ms.
 const REPORT_PERIOD: u64 = 60_000;
 /// Longest host that is taken from a peer: a DNS name's limit.
 const HOST_MAX: usize = 253;
@@ -254,33 +255,48 @@ impl Sentinel {
         }
     }
 
-    /// Two addresses under one config epoch come from no failover: somebody wrote them into two files. No epoch
-    /// will ever decide between them, so the operator has to.
+    /// Two addresses under config epoch 0 come from no failover: somebody wrote them into two files. No epoch will
+    /// ever decide between them, so the operator has to.
     fn report_split(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
         let Some(master) = self.masters.get_mut(&id) else { return };
         let ours = current_addr(master).clone();
         let unknown = ours.ip.is_none() || hello.master_addr.ip.is_none();
-        if hello.config_epoch != master.config_epoch || unknown || ours.same(&hello.master_addr) {
+        if hello.config_epoch != 0 || master.config_epoch != 0 || unknown || ours.same(&hello.master_addr) {
             return;
         }
-        let epoch = master.config_epoch;
         let Some(peer) = master.peers.get_mut(&peer) else { return };
         if peer.split_reported.is_some_and(|at| now.since(at) < REPORT_PERIOD) {
             return;
         }
         peer.split_reported = Some(now);
         let text = format!(
-            "The Sentinel {} at {} monitors {} as {}, and we monitor {ours}, both in epoch {epoch}: one of the two \
+            "The Sentinel {} at {} monitors {} as {}, and we monitor {ours}, both without a failover: one of the two \
              configurations is wrong",
             peer.run_id, peer.addr, hello.master_addr, hello.master_name
         );
         self.out.log(Level::Warning, text);
     }
 
-    /// A larger config epoch names the master's address from now on.
+    /// A larger config epoch names the master's address from now on. Two addresses under one config epoch are what
+    /// two failovers leave behind that were forced without a majority; then all must choose the same one, so the
+    /// larger address stands.
     fn adopt_config(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
         let Some(master) = self.masters.get_mut(&id) else { return };
-        if hello.config_epoch <= master.config_epoch {
+        let (ours, theirs) = (current_addr(master), &hello.master_addr);
+        let collides = hello.config_epoch == master.config_epoch && hello.config_epoch > 0 && !ours.same(theirs);
+        if collides && master.conflict_reported.is_none_or(|at| now.since(at) >= REPORT_PERIOD) {
+            master.conflict_reported = Some(now);
+            let (ours, theirs) = (current_addr(master), &hello.master_addr);
+            let text = format!(
+                "{} says that {} is {theirs}, we say {ours}, both in config epoch {}: failovers were forced where no \
+                 majority could be asked. The larger address stands",
+                hello.run_id, master.name, hello.config_epoch
+            );
+            self.out.log(Level::Warning, text);
+        }
+        let ours = current_addr(master);
+        let yields = collides && (ours.ip, ours.port) < (theirs.ip, theirs.port);
+        if hello.config_epoch <= master.config_epoch && !yields {
             self.report_split(now, id, peer, hello);
             return;
         }

@@ -81,6 +81,8 @@ pub struct Master {
     /// Set when the next attempt need not wait 2 × failover-timeout: not before this moment.
     pub retry_at: Option<Millis>,
     pub delay_logged: bool,
+    /// When two addresses under one config epoch were last reported.
+    pub conflict_reported: Option<Millis>,
     /// The moment for which a wake-up is queued.
     pub armed: Option<Millis>,
 }
@@ -125,7 +127,7 @@ pub struct Peer {
     pub link: LinkId,
     pub sdown: Option<Millis>,
     pub last_down: Option<Millis>,
-    /// When it was last reported that it names another master under our config epoch.
+    /// When it was last reported that it names another master, without any failover.
     pub split_reported: Option<Millis>,
     /// It agrees that the master is down.
     pub agrees: bool,

@@ -24,6 +24,7 @@ mod stream;
 mod timers;
 mod token;
 mod turn;
+mod wire;
 
 pub use handler::{Handler, Next};
 pub use reactor::Reactor;

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use mio::net::TcpStream;
 use mio::{Events, Interest, Poll};
 use slab::Slab;
 
@@ -13,6 +13,7 @@ use super::signals::{Signals, WAKER, Waker};
 use super::stream::{CloseReason, Read, Stream, Write};
 use super::timers::{TimerId, Timers};
 use super::token::Token;
+use super::wire::Wire;
 use crate::base::{Millis, limits};
 
 /// What a slot holds.
@@ -40,6 +41,7 @@ pub struct Reactor {
     /// Counts the polls; bounds on reading and writing hold from one to the next.
     pub(super) turn: u64,
     pub(super) stopping: bool,
+    pub(super) accepts_per_turn: usize,
 
     pub(super) entries: Slab<Entry>,
     generations: u32,
@@ -74,6 +76,7 @@ impl Reactor {
             now: clock(),
             turn: 1,
             stopping: false,
+            accepts_per_turn: limits::ACCEPTS_PER_TURN,
             entries: Slab::new(),
             generations: 0,
             streams: 0,
@@ -92,11 +95,17 @@ impl Reactor {
 
     /// Listens on `addr`; port 0 takes a free one, see [`Reactor::local_addr`]. A v6 address takes no v4 connections.
     pub fn listen(&mut self, addr: SocketAddr, backlog: u32) -> io::Result<Token> {
-        let mut listener = Listener::bind(addr, backlog)?;
-        let token = self.next_token();
-        self.poll.registry().register(&mut listener.socket, token.to_mio(), Interest::READABLE)?;
-        self.insert(token, Socket::Listener(listener));
-        Ok(token)
+        self.add_listener(Listener::bind(addr, backlog)?)
+    }
+
+    /// Takes connections from a Unix socket that was bound elsewhere: its file is nobody's business here.
+    pub fn listen_unix(&mut self, socket: UnixListener, backlog: u32) -> io::Result<Token> {
+        self.add_listener(Listener::unix(socket, backlog)?)
+    }
+
+    /// How many connections one listener takes before the others get their turn; at least one.
+    pub fn set_accepts_per_turn(&mut self, count: usize) {
+        self.accepts_per_turn = count.max(1);
     }
 
     /// Starts to connect to `to`, from our address `from` if given. What came of it is reported by `connected` or
@@ -155,7 +164,7 @@ impl Reactor {
         // One that never was registered (its connect failed at once) cannot be deregistered; both are dropped just the same.
         match std::mem::replace(socket, Socket::Closed) {
             Socket::Listener(mut listener) => {
-                let _ = registry.deregister(&mut listener.socket);
+                let _ = registry.deregister(listener.source());
                 self.paused.retain(|(_, paused)| *paused != token);
             }
             Socket::Stream(mut stream) => {
@@ -219,11 +228,11 @@ impl Reactor {
         self.streams
     }
 
-    /// The other end of a stream; for one that connects, the address asked for.
+    /// The other end of a stream; for one that connects, the address asked for. A Unix socket has no addresses.
     #[must_use]
     pub fn peer_addr(&self, token: Token) -> Option<SocketAddr> {
         match self.socket(token)? {
-            Socket::Stream(stream) => Some(stream.peer),
+            Socket::Stream(stream) => stream.peer,
             _ => None,
         }
     }
@@ -233,7 +242,7 @@ impl Reactor {
     pub fn local_addr(&self, token: Token) -> Option<SocketAddr> {
         match self.socket(token)? {
             Socket::Stream(stream) => stream.socket.local_addr().ok(),
-            Socket::Listener(listener) => listener.socket.local_addr().ok(),
+            Socket::Listener(listener) => listener.local_addr(),
             Socket::Closed => None,
         }
     }
@@ -247,12 +256,19 @@ impl Reactor {
     }
 
     /// Registers what a listener took.
-    pub(super) fn add_accepted(&mut self, socket: TcpStream, peer: SocketAddr) -> io::Result<Token> {
+    pub(super) fn add_accepted(&mut self, socket: Wire, peer: Option<SocketAddr>) -> io::Result<Token> {
         let stream = Stream::accepted(socket, peer);
         // The peer may have left already, which some systems report here. The first read will tell.
-        let _ = stream.socket.set_nodelay(true);
+        let _ = stream.socket.tunable().map(|socket| socket.set_tcp_nodelay(true));
         let _ = stream.set_keepalive(limits::KEEPALIVE_SECONDS);
         self.add_stream(stream)
+    }
+
+    fn add_listener(&mut self, mut listener: Listener) -> io::Result<Token> {
+        let token = self.next_token();
+        self.poll.registry().register(listener.source(), token.to_mio(), Interest::READABLE)?;
+        self.insert(token, Socket::Listener(listener));
+        Ok(token)
     }
 
     fn add_stream(&mut self, mut stream: Stream) -> io::Result<Token> {

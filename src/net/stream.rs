@@ -1,4 +1,4 @@
-//! One TCP connection: its socket, its sticky readiness, what it may still move before the others get their turn.
+//! One connection: its socket, its sticky readiness, what it may still move before the others get their turn.
 
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use mio::net::TcpStream;
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
+use super::wire::Wire;
 use crate::base::limits;
 
 /// Why a stream ended.
@@ -86,8 +87,9 @@ pub(super) enum Connect {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Stream {
-    pub(super) socket: TcpStream,
-    pub(super) peer: SocketAddr,
+    pub(super) socket: Wire,
+    /// None at the other end of a Unix socket.
+    pub(super) peer: Option<SocketAddr>,
     pub(super) connecting: bool,
     /// Sticky: set by the poll, cleared by `WouldBlock` alone.
     pub(super) readable: bool,
@@ -110,7 +112,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    fn new(socket: TcpStream, peer: SocketAddr, connecting: bool) -> Stream {
+    fn new(socket: Wire, peer: Option<SocketAddr>, connecting: bool) -> Stream {
         Stream {
             socket,
             peer,
@@ -130,7 +132,7 @@ impl Stream {
     }
 
     /// A connection that a listener took.
-    pub(super) fn accepted(socket: TcpStream, peer: SocketAddr) -> Stream {
+    pub(super) fn accepted(socket: Wire, peer: Option<SocketAddr>) -> Stream {
         Stream::new(socket, peer, false)
     }
 
@@ -146,7 +148,7 @@ impl Stream {
         socket.set_tcp_nodelay(true)?;
         let bound = from.map_or(Ok(()), |from| socket.bind(&SocketAddr::new(from, 0).into()));
         let outcome = bound.and_then(|()| socket.connect(&to.into()));
-        let mut stream = Stream::new(TcpStream::from_std(socket.into()), to, true);
+        let mut stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), Some(to), true);
         if let Err(e) = outcome
             && e.raw_os_error() != Some(libc::EINPROGRESS)
         {
@@ -276,7 +278,7 @@ impl Stream {
 
     /// Probes after `seconds` of silence, given up after three more at a third of that; zero turns it off.
     pub(super) fn set_keepalive(&self, seconds: u32) -> io::Result<()> {
-        let socket = SockRef::from(&self.socket);
+        let Some(socket) = self.socket.tunable() else { return Ok(()) };
         if seconds == 0 {
             return socket.set_keepalive(false);
         }
@@ -319,7 +321,7 @@ mod tests {
         socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
         let ourselves = socket.local_addr().unwrap();
         socket.connect(&ourselves).unwrap();
-        let mut stream = Stream::new(TcpStream::from_std(socket.into()), ourselves.as_socket().unwrap(), true);
+        let mut stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), ourselves.as_socket(), true);
         assert!(matches!(stream.check_connect(), Connect::Failed));
         assert_eq!(stream.why(), CloseReason::Refused);
     }
@@ -327,8 +329,8 @@ mod tests {
     #[test]
     fn keepalive_is_set_in_seconds_and_zero_turns_it_off() {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
-        let stream = Stream::new(TcpStream::from_std(socket.into()), ([127, 0, 0, 1], 1).into(), true);
-        let socket = SockRef::from(&stream.socket);
+        let stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), None, true);
+        let socket = stream.socket.tunable().unwrap();
         stream.set_keepalive(60).unwrap();
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(60));

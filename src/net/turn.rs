@@ -155,7 +155,7 @@ impl Reactor {
     }
 
     fn accept_from<H: Handler + ?Sized>(&mut self, handler: &mut H, token: Token) {
-        for _ in 0..limits::ACCEPTS_PER_TURN {
+        for _ in 0..self.accepts_per_turn {
             // A callback may have closed it.
             let Some(listener) = self.listener(token) else { return };
             if listener.paused {
@@ -193,10 +193,10 @@ impl Reactor {
         let Some(listener) = self.listener(token) else { return };
         listener.paused = true;
         let told = std::mem::replace(&mut listener.troubled, true);
-        let local = listener.socket.local_addr();
+        let local = listener.local_addr();
         self.paused.push((until, token));
         if !told {
-            let place = local.map_or_else(|_| "a listener".to_string(), |addr| addr.to_string());
+            let place = local.map_or_else(|| "the Unix socket".to_string(), |addr| addr.to_string());
             let text = format!(
                 "Accepting connections on {place} fails and is tried again every {} ms: {trouble}",
                 limits::ACCEPT_PAUSE
