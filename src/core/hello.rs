@@ -283,7 +283,10 @@ impl Sentinel {
     fn adopt_config(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
         let Some(master) = self.masters.get_mut(&id) else { return };
         let (ours, theirs) = (current_addr(master), &hello.master_addr);
-        let collides = hello.config_epoch == master.config_epoch && hello.config_epoch > 0 && !ours.same(theirs);
+        // A name that was not looked up yet may be that very address.
+        let known = ours.ip.is_some() && theirs.ip.is_some();
+        let disputed = hello.config_epoch == master.config_epoch && hello.config_epoch > 0;
+        let collides = disputed && known && !ours.same(theirs);
         if collides && master.conflict_reported.is_none_or(|at| now.since(at) >= REPORT_PERIOD) {
             master.conflict_reported = Some(now);
             let (ours, theirs) = (current_addr(master), &hello.master_addr);
