@@ -4,11 +4,13 @@
 //! watchfire /etc/redis/sentinel.conf [-] [--directive value ...] [--sentinel]
 //! ```
 //!
-//! The command line is redis-sentinel's. What is wrong before the server runs is said on standard error, and
+//! The command line is redis-sentinel's. Started through a link with the name of one of redis's or valkey's programs, it
+//! behaves as that one: a server has to be told `--sentinel`. What is wrong before the server runs is said on standard error, and
 //! the exit code is 1.
 
 use getopts::{Fail, Options, ParsingStyle};
-use std::io::{Read, Write};
+use std::ffi::OsStr;
+use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use watchfire::base::glob;
@@ -16,12 +18,51 @@ use watchfire::config::{self, Source};
 use watchfire::server::{Server, StartUp};
 
 const NO_FILE: &str = "Sentinel needs config file on disk to save state. Exiting...";
+const NO_SERVER: &str = "This is watchfire, which is a Sentinel and no server: it starts under this name only with --sentinel. \
+Nothing was changed.";
 const AFTERWORD: &str = "
 Directives of the file may be given on the command line as well; they come after those of the file:
     watchfire /etc/redis/sentinel.conf --port 26380 --loglevel verbose
 A '-' after FILE reads more directives from standard input. The file is where the state is kept; it has to be
 writable, and so should be its directory.
 ";
+
+/// The name under which we were started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Own,
+    /// `redis-sentinel`, `valkey-sentinel`, or something around that.
+    Sentinel,
+    /// `redis-server`, `valkey-server`.
+    Server,
+}
+
+impl Name {
+    fn of(program: &OsStr) -> Name {
+        let path = program.to_string_lossy();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is = |what: &str| ["redis-", "valkey-"].iter().any(|family| name.contains(&format!("{family}{what}")));
+        if is("sentinel") {
+            Name::Sentinel
+        } else if is("server") {
+            Name::Server
+        } else {
+            Name::Own
+        }
+    }
+
+    /// What `--version` says. Under a name of theirs the version that we are compatible with stands where tools look for it.
+    fn version(self) -> String {
+        let ours = env!("CARGO_PKG_VERSION");
+        match self {
+            Name::Own => format!("Watchfire sentinel v={ours}\n"),
+            Name::Sentinel | Name::Server => {
+                let (bits, like) = (usize::BITS, config::AS_REDIS);
+                format!("Redis server v={like} sha=00000000:0 malloc=libc bits={bits} build=0 (watchfire {ours})\n")
+            }
+        }
+    }
+}
 
 /// What to do, as the command line has it.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,8 +85,9 @@ struct Call {
 fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
-    let outcome = match order(&arguments) {
-        Ok(Order::Version) => say(&format!("Watchfire sentinel v={}\n", env!("CARGO_PKG_VERSION"))),
+    let name = Name::of(&std::env::args_os().next().unwrap_or_default());
+    let outcome = match order(name, &arguments) {
+        Ok(Order::Version) => say(&name.version()),
         Ok(Order::Help) => {
             let brief =
                 "Usage: watchfire FILE [-] [--directive value ...] [--sentinel]\n       watchfire --check-config FILE";
@@ -58,7 +100,9 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
-            eprintln!("{text}");
+            if !text.is_empty() {
+                eprintln!("{text}");
+            }
             ExitCode::FAILURE
         }
     }
@@ -75,7 +119,10 @@ fn options() -> Options {
     options
 }
 
-fn order(arguments: &[String]) -> Result<Order, String> {
+fn order(name: Name, arguments: &[String]) -> Result<Order, String> {
+    if let Some(check @ ("--test-memory" | "--check-system")) = arguments.first().map(String::as_str) {
+        return Err(format!("{check} is not done by watchfire."));
+    }
     let matches = match options().parse(arguments) {
         Ok(matches) => matches,
         // A directive where the file should be.
@@ -87,6 +134,10 @@ fn order(arguments: &[String]) -> Result<Order, String> {
     }
     if matches.opt_present("help") {
         return Ok(Order::Help);
+    }
+    // Taken for a server, we would write into the file of one.
+    if name == Name::Server && !arguments.iter().any(|argument| argument == "--sentinel") {
+        return Err(NO_SERVER.into());
     }
     let mut rest = matches.free.clone();
     let mut take = |word: &str| {
@@ -152,15 +203,19 @@ fn include(path: &str) -> std::io::Result<Vec<u8>> {
 
 fn check(call: &Call) -> Result<(), String> {
     let start_up = load(call)?;
-    start_up.check().map_err(|error| error.to_string())?;
-    for note in &start_up.loaded.notes {
+    let more = start_up.check().map_err(|error| error.to_string())?;
+    for note in start_up.loaded.notes.iter().chain(&more) {
         say(&format!("{note}\n"))?;
     }
     say(&format!("{}: a server would start\n", call.file.display()))
 }
 
 fn run(call: &Call) -> Result<(), String> {
-    let server = Server::start(load(call)?).map_err(|error| error.to_string())?;
+    let server = match Server::start(load(call)?) {
+        Ok(server) => server,
+        Err(error) if error.logged && !std::io::stderr().is_terminal() => return Err(String::new()),
+        Err(error) => return Err(error.to_string()),
+    };
     server.run().map_err(|why| format!("The event loop has failed: {why}"))
 }
 
@@ -169,7 +224,11 @@ mod tests {
     use super::*;
 
     fn order_of(line: &str) -> Result<Order, String> {
-        order(&line.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>())
+        order_as(Name::Own, line)
+    }
+
+    fn order_as(name: Name, line: &str) -> Result<Order, String> {
+        order(name, &line.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>())
     }
 
     fn run_of(line: &str) -> (String, bool, String) {
@@ -187,6 +246,30 @@ mod tests {
         assert_eq!(run_of("--sentinel s.conf --port 1").0, "s.conf");
         assert_eq!(run_of("s.conf --port 1 --sentinel").2, "--port 1 --sentinel");
         assert_eq!(run_of("s.conf --supervised systemd --daemonize no").2, "--supervised systemd --daemonize no");
+    }
+
+    #[test]
+    fn the_name_of_the_program_says_what_it_is_taken_for() {
+        for (path, name) in [
+            ("watchfire", Name::Own),
+            ("/usr/bin/redis-sentinel", Name::Sentinel),
+            ("valkey-sentinel", Name::Sentinel),
+            ("./redis-sentinel-7.4", Name::Sentinel),
+            ("/opt/redis-sentinel/bin/watchfire", Name::Own),
+            ("/usr/bin/redis-server", Name::Server),
+            ("valkey-server", Name::Server),
+            ("", Name::Own),
+        ] {
+            assert_eq!(Name::of(OsStr::new(path)), name, "{path}");
+        }
+        assert_eq!(order_as(Name::Server, "redis.conf").unwrap_err(), NO_SERVER);
+        assert_eq!(order_as(Name::Server, "").unwrap_err(), NO_SERVER);
+        for line in ["s.conf --sentinel", "--sentinel s.conf", "s.conf --sentinel --port 1"] {
+            assert!(matches!(order_as(Name::Server, line), Ok(Order::Run(_))), "{line}");
+        }
+        assert_eq!(order_as(Name::Server, "-v"), Ok(Order::Version));
+        assert!(Name::Server.version().contains(" v=7.") && Name::Own.version().contains(env!("CARGO_PKG_VERSION")));
+        assert!(order_of("--test-memory 100").unwrap_err().contains("--test-memory"));
     }
 
     #[test]

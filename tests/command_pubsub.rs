@@ -4,7 +4,8 @@ mod command_support;
 
 use command_support::Bench;
 use watchfire::base::Millis;
-use watchfire::command::{Clients, PUBSUB_HARD_LIMIT, PUBSUB_SOFT_LIMIT, PUBSUB_SOFT_MS, SubscriptionKind};
+use watchfire::command::{Clients, SubscriptionKind};
+use watchfire::config::OutputLimit;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -128,22 +129,50 @@ fn r118_a_subscriber_that_does_not_read_is_cut_off() {
     let id = clients.connect(Millis(0), "1.1.1.1:1".to_owned(), "1.1.1.1:2".to_owned());
     clients.subscribe(id, SubscriptionKind::Channel, b"a");
     let payload = vec![b'x'; 1024 * 1024];
-    while clients.get(id).unwrap().out.len() <= PUBSUB_SOFT_LIMIT {
+    let limit = OutputLimit::PUBSUB;
+    while (clients.get(id).unwrap().waiting() as u64) < limit.soft {
         clients.publish(b"a", &payload);
     }
-    assert_eq!(clients.enforce_soft_limit(Millis(1_000)), 0);
-    assert_eq!(clients.enforce_soft_limit(Millis(1_000 + PUBSUB_SOFT_MS)), 0);
-    assert_eq!(clients.enforce_soft_limit(Millis(1_001 + PUBSUB_SOFT_MS)), 1);
+    clients.enforce_soft_limits(Millis(1_000));
+    clients.enforce_soft_limits(Millis(1_000 + limit.soft_ms));
+    assert_eq!(clients.times_cut_off(), 0);
+    clients.enforce_soft_limits(Millis(1_001 + limit.soft_ms));
+    assert_eq!(clients.times_cut_off(), 1);
     assert!(clients.get(id).unwrap().killed);
 
     let id = clients.connect(Millis(0), "1.1.1.1:3".to_owned(), "1.1.1.1:2".to_owned());
     clients.subscribe(id, SubscriptionKind::Channel, b"a");
-    for _ in 0..=PUBSUB_HARD_LIMIT / payload.len() {
+    for _ in 0..=limit.hard / payload.len() as u64 {
         clients.publish(b"a", &payload);
     }
     let client = clients.get(id).unwrap();
-    assert!(client.killed && client.out.is_empty());
+    assert!(client.killed && client.overflowed && client.out.is_empty());
     assert_eq!(clients.take_dirty().len(), 2);
+}
+
+#[test]
+fn what_is_written_already_does_not_count_against_a_limit_and_who_reads_again_starts_anew() {
+    let mut clients = Clients::new();
+    clients.normal_limit = OutputLimit { hard: 100, soft: 50, soft_ms: 1_000 };
+    let id = clients.connect(Millis(0), "1.1.1.1:1".to_owned(), "1.1.1.1:2".to_owned());
+    let give = |clients: &mut Clients, out: usize, sent: usize| {
+        let client = clients.get_mut(id).unwrap();
+        (client.out, client.sent) = (vec![0; out], sent);
+        clients.enforce_hard_limit(id);
+    };
+    give(&mut clients, 199, 100);
+    clients.enforce_soft_limits(Millis(0));
+    give(&mut clients, 149, 100);
+    clients.enforce_soft_limits(Millis(1_500));
+    give(&mut clients, 150, 100);
+    clients.enforce_soft_limits(Millis(2_000));
+    clients.enforce_soft_limits(Millis(3_000));
+    assert_eq!(clients.times_cut_off(), 0);
+    give(&mut clients, 200, 100);
+    assert_eq!(clients.times_cut_off(), 1);
+    // Once is enough.
+    clients.enforce_hard_limit(id);
+    assert_eq!(clients.times_cut_off(), 1);
 }
 
 #[test]

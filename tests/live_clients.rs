@@ -18,12 +18,13 @@ fn redis_py_discovers_lists_and_survives_a_failover_in_both_protocols() {
     let Some(python) = present(find_program("python3"), "python3") else { return };
     let packages = live::cache().join("pypi");
     let there = packages.join("redis-8.1.0.dist-info").is_dir().then_some(());
-    if present(there, "redis-py 8.1.0 (tests/live/install fetches it)").is_none() {
+    if present(there, "redis-py 8.1.0 (tests/run fetches it)").is_none() {
         return;
     }
     let Some(plan) = live::plan(3) else { return };
     let _turn = live::turn();
     let mut group = live::start(plan);
+    group.sentinels.iter().for_each(live::hurry);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/clients.py");
     let mut master = group.ports[0];
     for protocol in ["3", "2"] {

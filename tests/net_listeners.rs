@@ -2,6 +2,7 @@
 
 mod net_support;
 
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::process::Command;
 
@@ -22,7 +23,7 @@ fn a_v6_listener_takes_v6_connections() {
     let client = client(addr);
     until(&mut reactor, &mut story, |s| !s.accepted().is_empty());
     let stream = story.accepted()[0];
-    assert_eq!(story.events, [Event::Accepted(listener, stream, client.local_addr().unwrap())]);
+    assert_eq!(story.events, [Event::Accepted(listener, stream, client.local_addr().ok())]);
 }
 
 #[test]
@@ -129,4 +130,49 @@ fn without_descriptors_accepting_pauses_and_says_so_once() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("served again"), "{text}");
+}
+
+#[test]
+fn a_unix_socket_is_listened_on_like_any_other_and_who_comes_has_no_address() {
+    let (mut reactor, mut story) = quiet();
+    let path = std::env::temp_dir().join(format!("watchfire-net-{}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let listener = reactor.listen_unix(std::os::unix::net::UnixListener::bind(&path).unwrap(), 16).unwrap();
+    assert_eq!(reactor.local_addr(listener), None);
+    let mut client = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    until(&mut reactor, &mut story, |s| !s.accepted().is_empty());
+    let stream = story.accepted()[0];
+    assert_eq!(story.events, [Event::Accepted(listener, stream, None)]);
+    assert_eq!((reactor.peer_addr(stream), reactor.local_addr(stream)), (None, None));
+    reactor.set_keepalive(stream, 60).unwrap();
+
+    assert_eq!(reactor.write(stream, b"one"), watchfire::net::Write::Wrote(3));
+    let mut bytes = [0; 3];
+    client.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"one");
+    client.write_all(b"two").unwrap();
+    until(&mut reactor, &mut story, |s| s.count(|e| matches!(e, Event::Readable(_))) > 0);
+    let mut got = Vec::new();
+    assert_eq!(reactor.read(stream, &mut got), watchfire::net::Read::Data(3));
+    assert_eq!(got, b"two");
+    drop(client);
+    until(&mut reactor, &mut story, |s| s.count(|e| matches!(e, Event::Readable(_))) > 1);
+    assert_eq!(reactor.read(stream, &mut got), watchfire::net::Read::Eof);
+    until(&mut reactor, &mut story, |s| s.closed().len() == 1);
+}
+
+#[test]
+fn no_more_are_accepted_in_one_turn_than_asked_for() {
+    let (mut reactor, mut story) = quiet();
+    reactor.set_accepts_per_turn(2);
+    let listener = reactor.listen(local4(), 16).unwrap();
+    let addr = reactor.local_addr(listener).unwrap();
+    let _clients: Vec<_> = (0..5).map(|_| client(addr)).collect();
+    let mut seen = 0;
+    while seen < 5 {
+        reactor.turn(&mut story).unwrap();
+        assert!(story.accepted().len() <= seen + 2);
+        seen = story.accepted().len();
+    }
 }

@@ -7,6 +7,13 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+/// Memory in use, kB.
+fn resident(sentinel: &Sentinel) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", sentinel.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
 #[test]
 fn a_pipeline_is_answered_in_order_however_it_is_cut() {
     let sentinel = Sentinel::start("");
@@ -135,11 +142,6 @@ fn protected_mode_serves_this_machine_and_refuses_others_unless_there_is_a_passw
 #[test]
 fn a_client_that_floods_and_never_reads_neither_starves_the_others_nor_eats_the_memory() {
     let sentinel = Sentinel::start("");
-    let resident = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", sentinel.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
-    };
     let mut flood = TcpStream::connect(("127.0.0.1", sentinel.port)).unwrap();
     flood.set_nonblocking(true).unwrap();
     let requests = b"PING aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".repeat(1000);
@@ -165,7 +167,7 @@ fn a_client_that_floods_and_never_reads_neither_starves_the_others_nor_eats_the_
     }
     assert!(refused >= 50, "everything that was sent was taken: {sent} bytes");
     assert!(slowest < Duration::from_millis(500), "{slowest:?}");
-    assert!(resident() < 120 * 1024, "{} kB", resident());
+    assert!(resident(&sentinel) < 120 * 1024, "{} kB", resident(&sentinel));
     // It reads after all, and every reply is there.
     flood.set_nonblocking(false).unwrap();
     flood.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
@@ -177,6 +179,38 @@ fn a_client_that_floods_and_never_reads_neither_starves_the_others_nor_eats_the_
         seen += flood.read(&mut bytes).unwrap();
     }
     assert_eq!(seen, expected);
+}
+
+#[test]
+fn r118_a_subscriber_that_never_reads_is_cut_off_before_it_eats_the_memory() {
+    let sentinel = Sentinel::start("sentinel monitor m 127.0.0.1 1 1\n");
+    let mut subscriber = sentinel.client();
+    subscriber.send(b"PSUBSCRIBE *\r\n");
+    assert_eq!(subscriber.line(), "*3");
+    let mut client = sentinel.client();
+    let subscribers = |client: &mut Client| {
+        client.send(b"INFO clients\r\n");
+        let length: usize = client.line()[1..].parse().unwrap();
+        let info = client.take(length + 2);
+        info.lines().find_map(|line| line.strip_prefix("pubsub_clients:")).unwrap().to_owned()
+    };
+    assert_eq!(subscribers(&mut client), "1");
+    // Each makes an event of a quarter of a megabyte: 32 MB and what the kernel holds are soon reached.
+    let long = "u".repeat(256 * 1024);
+    let mut events = 0;
+    while subscribers(&mut client) == "1" {
+        assert!(events < 400, "still there after {events} events");
+        assert_eq!(
+            client.ask(&format!(
+                "*5\r\n$8\r\nSENTINEL\r\n$3\r\nSET\r\n$1\r\nm\r\n$9\r\nauth-user\r\n${}\r\n{long}",
+                long.len()
+            )),
+            "+OK"
+        );
+        events += 1;
+    }
+    assert!(events > 100, "cut off after {events} events already");
+    assert!(resident(&sentinel) < 150 * 1024, "{} kB", resident(&sentinel));
 }
 
 #[test]

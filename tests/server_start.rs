@@ -180,6 +180,11 @@ fn a_port_that_is_taken_is_a_sentence_on_stderr_and_the_code_is_1() {
     let said = text(&output.stderr);
     assert!(said.contains(&format!("127.0.0.1 port {port}")), "{said}");
     assert!(said.to_lowercase().contains("address already in use"), "{said}");
+    // With a log file it is said there, and standard error is left alone unless it is a terminal.
+    let log = folder.path("log");
+    let output = run(&[conf.to_str().unwrap(), "--logfile", log.to_str().unwrap()]);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(1), ""));
+    assert!(folder.read("log").contains(&format!("127.0.0.1 port {port}")), "{}", folder.read("log"));
 }
 
 #[test]
@@ -243,8 +248,13 @@ fn r119_systemd_hears_that_it_is_ready_and_that_it_stops() {
     socket.set_read_timeout(Some(server_support::PATIENCE)).unwrap();
     let hear = || {
         let mut bytes = [0; 256];
-        let length = socket.recv(&mut bytes).unwrap();
-        text(&bytes[..length])
+        loop {
+            match socket.recv(&mut bytes) {
+                // With a time-out the call ends at signals, too.
+                Err(why) if why.kind() == std::io::ErrorKind::Interrupted => {}
+                heard => return text(&bytes[..heard.unwrap()]),
+            }
+        }
     };
     // The unit of Debian: the file says daemonize, the command line takes it back.
     let sentinel = Sentinel::start_in(Folder::new(), "daemonize yes\n", |command| {

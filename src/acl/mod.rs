@@ -14,14 +14,14 @@
 //! after `%RW~*`.
 
 mod catalog;
-mod log;
+mod journal;
 mod password;
 mod rule;
 mod selector;
 mod user;
 
 pub use catalog::Catalog;
-pub use log::{Entry, Log, Reason};
+pub use journal::{Entry, Log, Reason};
 pub use password::Hash;
 pub use rule::{Fault, Refused};
 pub use selector::{Asked, Denied, Selector};

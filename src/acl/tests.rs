@@ -1,3 +1,5 @@
+//! The room as a whole: rules in, decisions out.
+
 use super::catalog::sample;
 use super::*;
 

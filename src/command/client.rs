@@ -8,6 +8,7 @@
 use super::pubsub::Index;
 use crate::acl::DEFAULT;
 use crate::base::Millis;
+use crate::config::OutputLimit;
 use crate::resp::Proto;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,12 +75,18 @@ pub struct Client {
     pub created: Millis,
     /// When its last request arrived.
     pub last_active: Millis,
-    /// Whole replies and pushes that wait to be written. The shell drains it from the front.
+    /// Whole replies and pushes that wait to be written. The shell writes it from the front, as far as `sent`, and cuts that
+    /// part off now and then.
     pub out: Vec<u8>,
+    pub sent: usize,
     /// Close once `out` is written; no further request is taken.
     pub close_after_reply: bool,
     /// Close at once; `out` is dropped.
     pub killed: bool,
+    /// Killed because it did not read.
+    pub overflowed: bool,
+    /// Came through a Unix socket.
+    pub unix: bool,
     pub deferred: Option<Deferred>,
     /// The last command, as `container|sub`; empty before the first.
     pub last_command: &'static str,
@@ -93,7 +100,7 @@ pub struct Client {
     pub net_out: u64,
     /// Requests taken so far.
     pub commands: u64,
-    /// Since when `out` has been longer than the soft bound of a subscriber.
+    /// Since when more than the soft limit waits for it.
     pub over_soft_limit: Option<Millis>,
     pub(super) subs: BTreeSet<Box<[u8]>>,
     pub(super) psubs: BTreeSet<Box<[u8]>>,
@@ -107,6 +114,12 @@ impl Client {
         self.subs.len() + self.psubs.len()
     }
 
+    /// Bytes that wait to be written.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.out.len().saturating_sub(self.sent)
+    }
+
     /// True when the shell may hand in the next request.
     #[must_use]
     pub fn takes_requests(&self) -> bool {
@@ -114,22 +127,34 @@ impl Client {
     }
 }
 
-/// Bytes that may wait for a subscriber that does not read: past the hard bound it is cut off at once, past
-/// the soft one after [`PUBSUB_SOFT_MS`].
-pub const PUBSUB_HARD_LIMIT: usize = 32 * 1024 * 1024;
-pub const PUBSUB_SOFT_LIMIT: usize = 8 * 1024 * 1024;
-pub const PUBSUB_SOFT_MS: u64 = 60_000;
-
 /// All connected clients and the Pub/Sub index over them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Clients {
     all: BTreeMap<ClientId, Client>,
     last_id: u64,
     dirty: Vec<ClientId>,
     deferring: Vec<ClientId>,
-    /// Subscribers cut off because they did not read.
+    /// Clients cut off because they did not read.
     cut_off: u64,
+    /// How much may wait for those that subscribed, and for all others.
+    pub pubsub_limit: OutputLimit,
+    pub normal_limit: OutputLimit,
     pub(super) index: Index,
+}
+
+impl Default for Clients {
+    fn default() -> Clients {
+        Clients {
+            all: BTreeMap::new(),
+            last_id: 0,
+            dirty: Vec::new(),
+            deferring: Vec::new(),
+            cut_off: 0,
+            pubsub_limit: OutputLimit::PUBSUB,
+            normal_limit: OutputLimit::NONE,
+            index: Index::default(),
+        }
+    }
 }
 
 impl Clients {
@@ -158,8 +183,11 @@ impl Clients {
                 created: now,
                 last_active: now,
                 out: Vec::new(),
+                sent: 0,
                 close_after_reply: false,
                 killed: false,
+                overflowed: false,
+                unix: false,
                 deferred: None,
                 last_command: "",
                 reply_mode: ReplyMode::On,
@@ -236,6 +264,7 @@ impl Clients {
         if let Some(client) = self.all.get_mut(&id) {
             client.killed = true;
             client.out = Vec::new();
+            client.sent = 0;
             self.mark_dirty(id);
         }
     }
@@ -265,30 +294,46 @@ impl Clients {
         settled
     }
 
-    /// Cuts off subscribers that have let too much pile up for too long; to be called about once a second.
-    /// Returns how many were marked.
-    pub fn enforce_soft_limit(&mut self, now: Millis) -> usize {
+    fn limit_of(&self, client: &Client) -> OutputLimit {
+        if client.subscriptions() > 0 { self.pubsub_limit } else { self.normal_limit }
+    }
+
+    /// Cuts the client off if more waits for it than its hard limit allows; to be called when something was added.
+    pub fn enforce_hard_limit(&mut self, id: ClientId) {
+        let Some(client) = self.all.get(&id) else { return };
+        let hard = self.limit_of(client).hard;
+        if !client.killed && hard > 0 && client.waiting() as u64 >= hard {
+            self.cut_off(id);
+        }
+    }
+
+    /// Cuts off clients that have let too much pile up for too long; to be called about once a second.
+    pub fn enforce_soft_limits(&mut self, now: Millis) {
+        let (pubsub, normal) = (self.pubsub_limit, self.normal_limit);
         let mut late = Vec::new();
         for client in self.all.values_mut() {
-            if client.subscriptions() == 0 || client.out.len() <= PUBSUB_SOFT_LIMIT {
+            let limit = if client.subscriptions() > 0 { pubsub } else { normal };
+            if limit.soft == 0 || (client.waiting() as u64) < limit.soft {
                 client.over_soft_limit = None;
-            } else if now.since(*client.over_soft_limit.get_or_insert(now)) > PUBSUB_SOFT_MS {
+            } else if now.since(*client.over_soft_limit.get_or_insert(now)) > limit.soft_ms {
                 late.push(client.id);
             }
         }
-        for &id in &late {
+        for id in late {
             self.cut_off(id);
         }
-        late.len()
     }
 
-    /// Kills a subscriber that does not read.
-    pub(super) fn cut_off(&mut self, id: ClientId) {
+    /// Kills a client that does not read.
+    fn cut_off(&mut self, id: ClientId) {
         self.cut_off += 1;
+        if let Some(client) = self.all.get_mut(&id) {
+            client.overflowed = true;
+        }
         self.kill(id);
     }
 
-    /// How many subscribers were cut off because they did not read.
+    /// How many clients were cut off because they did not read.
     #[must_use]
     pub fn times_cut_off(&self) -> u64 {
         self.cut_off

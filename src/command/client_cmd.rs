@@ -120,13 +120,14 @@ pub(super) fn describe(out: &mut Vec<u8>, client: &Client, now: Millis) {
         (client.tracking.on && client.tracking.bcast, 'B'),
         (client.close_after_reply, 'c'),
         (client.killed, 'A'),
+        (client.unix, 'U'),
         (client.no_evict, 'e'),
     ];
     flags.extend(marks.iter().filter(|(set, _)| *set).map(|&(_, letter)| letter));
     if flags.is_empty() {
         flags.push('N');
     }
-    let (waiting, room) = (client.out.len(), client.out.capacity());
+    let (waiting, room) = (client.waiting(), client.out.capacity());
     // Writing to memory cannot fail.
     let _ = write!(out, "id={} addr={} laddr={} fd={} name=", client.id.0, client.addr, client.laddr, client.fd);
     out.extend_from_slice(&client.name);

@@ -82,7 +82,7 @@ fn clients(out: &mut String, world: &World<'_>) {
         "cluster_connections": 0,
         "maxclients": world.facts.maxclients,
         "client_recent_max_input_buffer": world.clients.iter().map(|client| client.query_buffered).max().unwrap_or(0),
-        "client_recent_max_output_buffer": world.clients.iter().map(|client| client.out.len()).max().unwrap_or(0),
+        "client_recent_max_output_buffer": world.clients.iter().map(Client::waiting).max().unwrap_or(0),
         "blocked_clients": 0,
         "tracking_clients": count(|client| client.tracking.on),
         "pubsub_clients": count(|client| client.subscriptions() > 0),

@@ -21,9 +21,7 @@ mod sentinel;
 mod table;
 
 pub use access::{catalog, owes_password};
-pub use client::{
-    Client, ClientId, Clients, Deferred, PUBSUB_HARD_LIMIT, PUBSUB_SOFT_LIMIT, PUBSUB_SOFT_MS, ReplyMode, Tracking,
-};
+pub use client::{Client, ClientId, Clients, Deferred, ReplyMode, Tracking};
 pub use commands::COMMANDS;
 pub use facts::{CpuTimes, Facts, LogLevel, Stats};
 pub use pubsub::Kind as SubscriptionKind;

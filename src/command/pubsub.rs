@@ -2,7 +2,7 @@
 //!
 //! Sentinels publish every event, mostly to nobody: [`Clients::publish`] then costs two emptiness checks.
 
-use super::client::{Client, ClientId, Clients, PUBSUB_HARD_LIMIT};
+use super::client::{Client, ClientId, Clients};
 use crate::base::glob;
 use crate::resp::{Proto, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,12 +102,9 @@ impl Clients {
                 None => push(&mut client.out, client.proto, &[b"message", channel, payload]),
                 Some(pattern) => push(&mut client.out, client.proto, &[b"pmessage", pattern, channel, payload]),
             }
-            if client.out.len() > PUBSUB_HARD_LIMIT {
-                // A subscriber that does not read must not cost us the memory (R118).
-                self.cut_off(*id);
-            } else {
-                self.mark_dirty(*id);
-            }
+            self.mark_dirty(*id);
+            // A subscriber that does not read must not cost us the memory (R118).
+            self.enforce_hard_limit(*id);
         }
         to.len()
     }

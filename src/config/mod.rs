@@ -14,10 +14,12 @@ mod options;
 mod read;
 mod rewrite;
 mod statement;
+mod tls;
 
 pub use args::from_args;
 pub use directives::{DIRECTIVES, Directive, Kind, Meaning, Scope, find};
 pub use error::{AS_REDIS, ConfigError};
-pub use options::{LogLevel, ServerOptions, Supervised};
+pub use options::{LogLevel, OutputLimit, ServerOptions, Supervised};
 pub use read::{Check, Declared, Loaded, Must, Source, read};
 pub use rewrite::{MARKER, rewrite};
+pub use tls::{AuthClients, TlsOptions};

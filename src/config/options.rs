@@ -2,6 +2,7 @@
 
 use super::directives::{self, Directive, Kind};
 use super::error::Fault;
+use super::tls::TlsOptions;
 use crate::base::quote;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,13 @@ pub struct ServerOptions {
     /// Seconds after which an idle client is dropped; 0 is never.
     pub timeout: u32,
     pub maxclients: u32,
+    /// What may wait for clients that do not read: those that subscribed, and all others.
+    pub output_pubsub: OutputLimit,
+    pub output_normal: OutputLimit,
+    /// Bytes of one request.
+    pub query_buffer: u64,
+    /// Connections one listener takes in one turn.
+    pub accepts_per_turn: u32,
     /// Empty is unset. May hold any byte.
     pub requirepass: Vec<u8>,
     /// A file with the users; empty is unset.
@@ -46,6 +54,7 @@ pub struct ServerOptions {
     /// Empty is unset; the shell picks its default when it goes to the background.
     pub pidfile: String,
     pub supervised: Supervised,
+    pub tls: TlsOptions,
     /// The `sentinel` lines that came out of included files, as written there. [`super::rewrite`] does not repeat
     /// in the main file what they say already.
     pub included: Vec<Vec<u8>>,
@@ -70,6 +79,10 @@ impl Default for ServerOptions {
             tcp_keepalive: 300,
             timeout: 0,
             maxclients: 10_000,
+            output_pubsub: OutputLimit::PUBSUB,
+            output_normal: OutputLimit::NONE,
+            query_buffer: 64 << 20,
+            accepts_per_turn: 1000,
             requirepass: Vec::new(),
             aclfile: String::new(),
             acllog_max_len: 128,
@@ -83,6 +96,7 @@ impl Default for ServerOptions {
             daemonize: false,
             pidfile: String::new(),
             supervised: Supervised::No,
+            tls: TlsOptions::default(),
             included: Vec::new(),
             changed: BTreeSet::new(),
             users: BTreeMap::new(),
@@ -141,6 +155,9 @@ impl ServerOptions {
             self.bind = words.into_iter().filter(|word| !word.is_empty()).collect();
             return Ok(());
         }
+        if row.name == "client-output-buffer-limit" {
+            return self.set_output_limits(values);
+        }
         let value = &values[0];
         let small = |number: i64| u32::try_from(number).expect("the table's bounds fit");
         match row.name {
@@ -153,6 +170,8 @@ impl ServerOptions {
             "tcp-keepalive" => self.tcp_keepalive = small(integer(row, value)?),
             "timeout" => self.timeout = small(integer(row, value)?),
             "maxclients" => self.maxclients = small(integer(row, value)?),
+            "client-query-buffer-limit" => self.query_buffer = memory_of(row, value)?,
+            "max-new-connections-per-cycle" => self.accepts_per_turn = small(integer(row, value)?),
             "requirepass" => self.requirepass.clone_from(value),
             "aclfile" => self.aclfile = text(value)?,
             "acllog-max-len" => self.acllog_max_len = usize::try_from(integer(row, value)?).unwrap_or(usize::MAX),
@@ -166,11 +185,58 @@ impl ServerOptions {
             "daemonize" => self.daemonize = yes_or_no(value)?,
             "pidfile" => self.pidfile = text(value)?,
             "supervised" => self.supervised = Supervised::parse(one_of(row, value)?),
+            name if name.starts_with("tls-") => self.tls.set(row, value)?,
             // `include` and `user` are the reader's.
             _ => {}
         }
         Ok(())
     }
+}
+
+impl ServerOptions {
+    /// Groups of class, hard, soft and seconds; nothing is set unless all are right.
+    fn set_output_limits(&mut self, values: &[Vec<u8>]) -> Result<(), Fault> {
+        if !values.len().is_multiple_of(4) {
+            return Err(Fault::new("Wrong number of arguments in buffer limit configuration."));
+        }
+        let (mut normal, mut pubsub) = (self.output_normal, self.output_pubsub);
+        for group in values.chunks_exact(4) {
+            let of_class = match group[0].to_ascii_lowercase().as_slice() {
+                b"normal" => Some(&mut normal),
+                b"pubsub" => Some(&mut pubsub),
+                // A Sentinel has no replicas of its own.
+                b"slave" | b"replica" => None,
+                _ => return Err(Fault::new("Invalid client class specified in buffer limit configuration.")),
+            };
+            let limit = memory(&group[1])
+                .zip(memory(&group[2]))
+                .zip(std::str::from_utf8(&group[3]).ok().and_then(|text| text.parse::<u32>().ok()));
+            let Some(((hard, soft), seconds)) = limit else {
+                return Err(Fault::new("Error in hard, soft or soft_seconds setting in buffer limit configuration."));
+            };
+            if let Some(of_class) = of_class {
+                *of_class = OutputLimit { hard, soft, soft_ms: u64::from(seconds) * 1000 };
+            }
+        }
+        (self.output_normal, self.output_pubsub) = (normal, pubsub);
+        Ok(())
+    }
+}
+
+/// How many bytes may wait for a client that does not read before it is cut off. 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLimit {
+    /// At once.
+    pub hard: u64,
+    /// When it stays so for longer than `soft_ms`.
+    pub soft: u64,
+    pub soft_ms: u64,
+}
+
+impl OutputLimit {
+    pub const NONE: OutputLimit = OutputLimit { hard: 0, soft: 0, soft_ms: 0 };
+    /// Redis's for subscribers.
+    pub const PUBSUB: OutputLimit = OutputLimit { hard: 32 << 20, soft: 8 << 20, soft_ms: 60_000 };
 }
 
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
@@ -224,14 +290,14 @@ impl Supervised {
     }
 }
 
-fn text(value: &[u8]) -> Result<String, Fault> {
+pub(super) fn text(value: &[u8]) -> Result<String, Fault> {
     if value.contains(&0) {
         return Err(Fault::new("argument must not contain a zero byte"));
     }
     String::from_utf8(value.to_vec()).map_err(|_| Fault::new("argument must be valid UTF-8"))
 }
 
-fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
+pub(super) fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
     match value.to_ascii_lowercase().as_slice() {
         b"yes" => Ok(true),
         b"no" => Ok(false),
@@ -239,12 +305,39 @@ fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
     }
 }
 
-fn integer(row: &Directive, value: &[u8]) -> Result<i64, Fault> {
+pub(super) fn integer(row: &Directive, value: &[u8]) -> Result<i64, Fault> {
     let Kind::Integer(min, max) = row.kind else { unreachable!("{} is no integer", row.name) };
     let number = std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
     let number = number.ok_or_else(|| Fault::new("argument couldn't be parsed into an integer"))?;
     if (min..=max).contains(&number) {
         Ok(number)
+    } else {
+        Err(Fault::new(format!("argument must be between {min} and {max} inclusive")))
+    }
+}
+
+/// A number of bytes, with or without a unit in any letter case.
+fn memory(value: &[u8]) -> Option<u64> {
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, unit) = value.split_at(digits);
+    let factor: u64 = match unit.to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    std::str::from_utf8(number).ok()?.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+fn memory_of(row: &Directive, value: &[u8]) -> Result<u64, Fault> {
+    let Kind::Memory(min, max) = row.kind else { unreachable!("{} is no number of bytes", row.name) };
+    let bytes = memory(value).ok_or_else(|| Fault::new("argument must be a memory value"))?;
+    if (min..=max).contains(&i64::try_from(bytes).unwrap_or(i64::MAX)) {
+        Ok(bytes)
     } else {
         Err(Fault::new(format!("argument must be between {min} and {max} inclusive")))
     }
@@ -256,7 +349,7 @@ fn octal(value: &[u8]) -> Result<u32, Fault> {
     if number <= 0o777 { Ok(number) } else { Err(Fault::new("argument must be between 0 and 777 inclusive")) }
 }
 
-fn one_of(row: &Directive, value: &[u8]) -> Result<&'static str, Fault> {
+pub(super) fn one_of(row: &Directive, value: &[u8]) -> Result<&'static str, Fault> {
     let Kind::OneOf(choices) = row.kind else { unreachable!("{} is no choice", row.name) };
     let found = choices.iter().find(|choice| choice.as_bytes().eq_ignore_ascii_case(value));
     found

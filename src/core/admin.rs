@@ -51,6 +51,7 @@ impl Sentinel {
             attempt: None,
             retry_at: None,
             delay_logged: false,
+            conflict_reported: None,
             armed: None,
         };
         self.masters.insert(id, master);
@@ -126,6 +127,9 @@ impl Sentinel {
         }
         if self.tilt.is_some() {
             return Err(FailoverRefused::Tilt);
+        }
+        if self.save_retry.is_some() {
+            return Err(FailoverRefused::Unsaved);
         }
         if self.candidates(now, master).is_empty() {
             return Err(FailoverRefused::NoGoodReplica);

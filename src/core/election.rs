@@ -173,6 +173,10 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return false };
         let Some(failover) = &master.failover else { return false };
         let (epoch, me) = (failover.epoch, self.identity.myid);
+        if self.durable_epoch < epoch {
+            // Our own vote does not count before it is on disk; `saved` comes back here.
+            return false;
+        }
         let needed = if self.plant == Some(Plant::LeaderWithoutMajority) {
             1
         } else {

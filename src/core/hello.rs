@@ -7,8 +7,8 @@ use super::model::Peer;
 use super::{Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
-/// A copied `myid` is reported at most this often, ms.
-const OWN_ID_REPORT_PERIOD: u64 = 60_000;
+/// A copied `myid` and a conflict of configurations are reported at most this often, ms.
+const REPORT_PERIOD: u64 = 60_000;
 /// Longest host that is taken from a peer: a DNS name's limit.
 const HOST_MAX: usize = 253;
 
@@ -105,7 +105,7 @@ impl Sentinel {
     /// Our own words come back to us from every server. Only a hello that names another port cannot be ours.
     fn report_own_id(&mut self, now: Millis, hello: &Hello) {
         let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
-        if hello.addr.port == port || self.own_id_reported.is_some_and(|at| now.since(at) < OWN_ID_REPORT_PERIOD) {
+        if hello.addr.port == port || self.own_id_reported.is_some_and(|at| now.since(at) < REPORT_PERIOD) {
             return;
         }
         self.own_id_reported = Some(now);
@@ -235,10 +235,26 @@ impl Sentinel {
         }
     }
 
-    /// A larger config epoch names the master's address from now on.
+    /// A larger config epoch names the master's address from now on. Two addresses under one config epoch are what
+    /// two failovers leave behind that were forced without a majority; then all must choose the same one, so the
+    /// larger address stands.
     fn adopt_config(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
         let Some(master) = self.masters.get_mut(&id) else { return };
-        if hello.config_epoch <= master.config_epoch {
+        let (ours, theirs) = (current_addr(master), &hello.master_addr);
+        let collides = hello.config_epoch == master.config_epoch && hello.config_epoch > 0 && !ours.same(theirs);
+        if collides && master.conflict_reported.is_none_or(|at| now.since(at) >= REPORT_PERIOD) {
+            master.conflict_reported = Some(now);
+            let (ours, theirs) = (current_addr(master), &hello.master_addr);
+            let text = format!(
+                "{} says that {} is {theirs}, we say {ours}, both in config epoch {}: failovers were forced where no \
+                 majority could be asked. The larger address stands",
+                hello.run_id, master.name, hello.config_epoch
+            );
+            self.out.log(Level::Warning, text);
+        }
+        let ours = current_addr(master);
+        let yields = collides && (ours.ip, ours.port) < (theirs.ip, theirs.port);
+        if hello.config_epoch <= master.config_epoch && !yields {
             return;
         }
         master.config_epoch = hello.config_epoch;

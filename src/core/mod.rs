@@ -237,6 +237,13 @@ impl Sentinel {
                 master.durable_config_epoch = master.config_epoch;
                 master.durable_vote = Vote { leader: master.leader, epoch: master.leader_epoch };
             }
+            // An attempt may have waited for its own epoch and vote to be on disk, and for nothing else.
+            let waits =
+                |master: &&Master| matches!(&master.failover, Some(failover) if failover.step == Step::WaitStart);
+            let ids: Vec<MasterId> = self.masters.values().filter(waits).map(|master| master.id).collect();
+            for id in ids {
+                self.act(now, id);
+            }
             return;
         }
         self.save_retry = Some(now + SAVE_RETRY);

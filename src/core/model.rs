@@ -81,6 +81,8 @@ pub struct Master {
     /// Set when the next attempt need not wait 2 × failover-timeout: not before this moment.
     pub retry_at: Option<Millis>,
     pub delay_logged: bool,
+    /// When two addresses under one config epoch were last reported.
+    pub conflict_reported: Option<Millis>,
     /// The moment for which a wake-up is queued.
     pub armed: Option<Millis>,
 }

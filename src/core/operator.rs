@@ -107,6 +107,8 @@ pub enum FailoverRefused {
     NoSuchMaster,
     InProgress,
     NoGoodReplica,
+    /// Saves fail: an epoch that is not on disk leads nobody.
+    Unsaved,
     /// In TILT nothing is started: what we know of the nodes may be stale.
     Tilt,
 }

@@ -21,8 +21,9 @@ pub trait Handler {
     /// Before every poll: the one place to drain queues, flush replies and close what is done.
     fn before_sleep(&mut self, reactor: &mut Reactor);
 
-    /// `listener` took a connection; `stream` is registered and may be written at once.
-    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: SocketAddr);
+    /// `listener` took a connection; `stream` is registered and may be written at once. Whoever comes through a Unix socket
+    /// has no address.
+    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: Option<SocketAddr>);
 
     /// An outgoing connection stands; `local` is our end of it.
     fn connected(&mut self, reactor: &mut Reactor, stream: Token, local: SocketAddr);

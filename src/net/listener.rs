@@ -2,14 +2,18 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 
-use mio::net::{TcpListener, TcpStream};
-use socket2::{Domain, Protocol, Socket, Type};
+use mio::event::Source;
+use mio::net::TcpListener;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use super::wire::Wire;
 
 /// One listening socket.
 #[derive(Debug)]
 pub(super) struct Listener {
-    pub(super) socket: TcpListener,
+    door: Door,
     /// On the ready list already.
     pub(super) queued: bool,
     /// Left alone until its pause is over.
@@ -18,9 +22,16 @@ pub(super) struct Listener {
     pub(super) troubled: bool,
 }
 
+#[derive(Debug)]
+enum Door {
+    Tcp(TcpListener),
+    Unix(mio::net::UnixListener),
+}
+
 /// What one attempt to accept came to.
 pub(super) enum Accept {
-    Taken(TcpStream, SocketAddr),
+    /// Whoever comes through a Unix socket has no address.
+    Taken(Wire, Option<SocketAddr>),
     /// Nobody waits.
     Drained,
     /// Whoever waited has left, or the call was interrupted: try the next.
@@ -41,12 +52,43 @@ impl Listener {
         socket.set_nonblocking(true)?;
         socket.bind(&addr.into())?;
         socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
-        let socket = TcpListener::from_std(socket.into());
-        Ok(Listener { socket, queued: false, paused: false, troubled: false })
+        Ok(Listener::new(Door::Tcp(TcpListener::from_std(socket.into()))))
+    }
+
+    /// Takes over a Unix socket that listens already.
+    pub(super) fn unix(socket: UnixListener, backlog: u32) -> io::Result<Listener> {
+        socket.set_nonblocking(true)?;
+        // Said again, it counts instead of the number that std has chosen.
+        SockRef::from(&socket).listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        Ok(Listener::new(Door::Unix(mio::net::UnixListener::from_std(socket))))
+    }
+
+    fn new(door: Door) -> Listener {
+        Listener { door, queued: false, paused: false, troubled: false }
+    }
+
+    /// What the poll watches.
+    pub(super) fn source(&mut self) -> &mut dyn Source {
+        match &mut self.door {
+            Door::Tcp(socket) => socket,
+            Door::Unix(socket) => socket,
+        }
+    }
+
+    /// Where it listens; a Unix socket has no such address.
+    pub(super) fn local_addr(&self) -> Option<SocketAddr> {
+        match &self.door {
+            Door::Tcp(socket) => socket.local_addr().ok(),
+            Door::Unix(_) => None,
+        }
     }
 
     pub(super) fn accept(&mut self) -> Accept {
-        match self.socket.accept() {
+        let taken = match &self.door {
+            Door::Tcp(socket) => socket.accept().map(|(stream, peer)| (Wire::Tcp(stream), Some(peer))),
+            Door::Unix(socket) => socket.accept().map(|(stream, _)| (Wire::Unix(stream), None)),
+        };
+        match taken {
             Ok((stream, peer)) => Accept::Taken(stream, peer),
             Err(e) => match e.kind() {
                 io::ErrorKind::WouldBlock => Accept::Drained,

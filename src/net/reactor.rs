@@ -1,10 +1,11 @@
 //! The reactor: what it owns, and the verbs that a handler may use anywhere. The loop itself is in `turn`.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use mio::net::TcpStream;
 use mio::{Events, Interest, Poll};
 use slab::Slab;
 
@@ -12,7 +13,9 @@ use super::listener::Listener;
 use super::signals::{Signals, WAKER, Waker};
 use super::stream::{CloseReason, Read, Stream, Write};
 use super::timers::{TimerId, Timers};
+use super::tls::{Acceptor, Connector, Session};
 use super::token::Token;
+use super::wire::Wire;
 use crate::base::{Millis, limits};
 
 /// What a slot holds.
@@ -40,6 +43,7 @@ pub struct Reactor {
     /// Counts the polls; bounds on reading and writing hold from one to the next.
     pub(super) turn: u64,
     pub(super) stopping: bool,
+    pub(super) accepts_per_turn: usize,
 
     pub(super) entries: Slab<Entry>,
     generations: u32,
@@ -53,12 +57,16 @@ pub struct Reactor {
     pub(super) ended: Vec<Token>,
     /// Listeners that wait for better times, until when.
     pub(super) paused: Vec<(Millis, Token)>,
+    /// Streams in the middle of a TLS handshake, and when it has to be through.
+    pub(super) shaking: BTreeSet<(Millis, Token)>,
+    /// Steps of handshakes that this turn has seen.
+    pub(super) steps: usize,
     pub(super) timers: Timers,
     pub(super) signals: Signals,
     waker: Option<Waker>,
 
     /// Where bytes land first, so that the buffers of a thousand idle clients need no room in advance.
-    scratch: Vec<u8>,
+    pub(super) scratch: Vec<u8>,
     /// Emptied lists of earlier turns, for their memory.
     pub(super) spare_tokens: Vec<Token>,
     pub(super) spare_timers: Vec<TimerId>,
@@ -74,6 +82,7 @@ impl Reactor {
             now: clock(),
             turn: 1,
             stopping: false,
+            accepts_per_turn: limits::ACCEPTS_PER_TURN,
             entries: Slab::new(),
             generations: 0,
             streams: 0,
@@ -81,6 +90,8 @@ impl Reactor {
             ready: Vec::new(),
             ended: Vec::new(),
             paused: Vec::new(),
+            shaking: BTreeSet::new(),
+            steps: 0,
             timers: Timers::default(),
             signals: Signals::default(),
             waker: None,
@@ -92,11 +103,17 @@ impl Reactor {
 
     /// Listens on `addr`; port 0 takes a free one, see [`Reactor::local_addr`]. A v6 address takes no v4 connections.
     pub fn listen(&mut self, addr: SocketAddr, backlog: u32) -> io::Result<Token> {
-        let mut listener = Listener::bind(addr, backlog)?;
-        let token = self.next_token();
-        self.poll.registry().register(&mut listener.socket, token.to_mio(), Interest::READABLE)?;
-        self.insert(token, Socket::Listener(listener));
-        Ok(token)
+        self.add_listener(Listener::bind(addr, backlog)?)
+    }
+
+    /// Takes connections from a Unix socket that was bound elsewhere: its file is nobody's business here.
+    pub fn listen_unix(&mut self, socket: UnixListener, backlog: u32) -> io::Result<Token> {
+        self.add_listener(Listener::unix(socket, backlog)?)
+    }
+
+    /// How many connections one listener takes before the others get their turn; at least one.
+    pub fn set_accepts_per_turn(&mut self, count: usize) {
+        self.accepts_per_turn = count.max(1);
     }
 
     /// Starts to connect to `to`, from our address `from` if given. What came of it is reported by `connected` or
@@ -108,6 +125,62 @@ impl Reactor {
     pub fn connect(&mut self, to: SocketAddr, from: Option<IpAddr>) -> io::Result<Token> {
         let stream = Stream::connect(to, from)?;
         self.add_stream(stream)
+    }
+
+    /// As [`Reactor::connect`], and then a TLS handshake before `connected` is reported.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Reactor::connect`].
+    pub fn connect_tls(&mut self, to: SocketAddr, from: Option<IpAddr>, connector: &Connector) -> io::Result<Token> {
+        let session = Session::connect(connector, to.ip()).map_err(io::Error::other)?;
+        let mut stream = Stream::connect(to, from)?;
+        stream.tls = Some(Box::new(session));
+        self.add_stream(stream)
+    }
+
+    /// Has an accepted stream speak TLS; to be said in `accepted`, before anything is read or written. Neither `readable` nor
+    /// `writable` is reported before the handshake is through; one that fails or takes longer than
+    /// [`limits::TLS_HANDSHAKE`] is reported by `closed`. A stale token is fine.
+    ///
+    /// # Errors
+    ///
+    /// TLS cannot begin, in words. The stream should be closed.
+    pub fn accept_tls(&mut self, token: Token, acceptor: &Acceptor) -> Result<(), String> {
+        let session = Session::accept(acceptor)?;
+        if let Some(stream) = self.stream(token) {
+            stream.tls = Some(Box::new(session));
+            self.start_shaking(token);
+        }
+        Ok(())
+    }
+
+    /// From now on the handshake of this stream has its time.
+    pub(super) fn start_shaking(&mut self, token: Token) {
+        let deadline = self.now + limits::TLS_HANDSHAKE;
+        if let Some(tls) = self.stream(token).and_then(|stream| stream.tls.as_mut()) {
+            tls.deadline = Some(deadline);
+            self.shaking.insert((deadline, token));
+        }
+    }
+
+    /// Whether the peer was greeted with TLS (or is to greet us) and the handshake is not through. False for a stale token.
+    #[must_use]
+    pub fn is_shaking(&self, token: Token) -> bool {
+        match self.socket(token) {
+            Some(Socket::Stream(stream)) => !stream.connecting && stream.is_shaking(),
+            _ => false,
+        }
+    }
+
+    /// Whether everything that [`Reactor::write`] took has gone to the kernel. Only with TLS it may not have, and then a
+    /// `close` would lose it; `writable` tells when it has. A stale token has nothing left to lose.
+    #[must_use]
+    pub fn is_flushed(&self, token: Token) -> bool {
+        match self.socket(token) {
+            Some(Socket::Stream(stream)) => stream.is_flushed(),
+            _ => true,
+        }
     }
 
     /// Appends to `into` what the stream has, within [`limits::READ_PER_TURN`]. A stale token gives `Failed`.
@@ -155,10 +228,20 @@ impl Reactor {
         // One that never was registered (its connect failed at once) cannot be deregistered; both are dropped just the same.
         match std::mem::replace(socket, Socket::Closed) {
             Socket::Listener(mut listener) => {
-                let _ = registry.deregister(&mut listener.socket);
+                let _ = registry.deregister(listener.source());
                 self.paused.retain(|(_, paused)| *paused != token);
             }
             Socket::Stream(mut stream) => {
+                if let Some(tls) = &mut stream.tls {
+                    if let Some(deadline) = tls.deadline {
+                        self.shaking.remove(&(deadline, token));
+                    }
+                    // A farewell, if the socket takes it now. Whoever was not greeted needs none.
+                    if !tls.is_shaking() {
+                        tls.finish();
+                    }
+                    let _ = stream.flush_tls();
+                }
                 let _ = registry.deregister(&mut stream.socket);
                 self.streams -= 1;
             }
@@ -219,11 +302,11 @@ impl Reactor {
         self.streams
     }
 
-    /// The other end of a stream; for one that connects, the address asked for.
+    /// The other end of a stream; for one that connects, the address asked for. A Unix socket has no addresses.
     #[must_use]
     pub fn peer_addr(&self, token: Token) -> Option<SocketAddr> {
         match self.socket(token)? {
-            Socket::Stream(stream) => Some(stream.peer),
+            Socket::Stream(stream) => stream.peer,
             _ => None,
         }
     }
@@ -233,7 +316,7 @@ impl Reactor {
     pub fn local_addr(&self, token: Token) -> Option<SocketAddr> {
         match self.socket(token)? {
             Socket::Stream(stream) => stream.socket.local_addr().ok(),
-            Socket::Listener(listener) => listener.socket.local_addr().ok(),
+            Socket::Listener(listener) => listener.local_addr(),
             Socket::Closed => None,
         }
     }
@@ -247,12 +330,19 @@ impl Reactor {
     }
 
     /// Registers what a listener took.
-    pub(super) fn add_accepted(&mut self, socket: TcpStream, peer: SocketAddr) -> io::Result<Token> {
+    pub(super) fn add_accepted(&mut self, socket: Wire, peer: Option<SocketAddr>) -> io::Result<Token> {
         let stream = Stream::accepted(socket, peer);
         // The peer may have left already, which some systems report here. The first read will tell.
-        let _ = stream.socket.set_nodelay(true);
+        let _ = stream.socket.tunable().map(|socket| socket.set_tcp_nodelay(true));
         let _ = stream.set_keepalive(limits::KEEPALIVE_SECONDS);
         self.add_stream(stream)
+    }
+
+    fn add_listener(&mut self, mut listener: Listener) -> io::Result<Token> {
+        let token = self.next_token();
+        self.poll.registry().register(listener.source(), token.to_mio(), Interest::READABLE)?;
+        self.insert(token, Socket::Listener(listener));
+        Ok(token)
     }
 
     fn add_stream(&mut self, mut stream: Stream) -> io::Result<Token> {
@@ -310,7 +400,7 @@ impl Reactor {
     /// Puts a stream that has something to do on the ready list.
     pub(super) fn enlist(&mut self, token: Token) {
         if let Some(stream) = self.stream(token)
-            && (stream.wants_read() || stream.wants_write())
+            && (stream.wants_read() || stream.wants_write() || stream.wants_step())
             && !stream.queued
         {
             stream.queued = true;

@@ -28,9 +28,9 @@ pub fn load(options: &ServerOptions, users: &[Declared]) -> Result<Acl, StartErr
         let mut error = user.error.clone();
         "Users are declared here although aclfile names a file for them: it has to be one or the other"
             .clone_into(&mut error.message);
-        return Err(StartError(error.to_string()));
+        return Err(StartError::new(error.to_string()));
     }
-    let aborted = |why: String| StartError(format!("Aborting the start because of ACL errors: {why}"));
+    let aborted = |why: String| StartError::new(format!("Aborting the start because of ACL errors: {why}"));
     let text = read_file(&options.aclfile)
         .map_err(|why| aborted(format!("Error loading ACLs, opening file '{}': {why}", options.aclfile)))?;
     acl.load(&text, &options.aclfile).map_err(aborted)?;
@@ -51,7 +51,7 @@ fn wrong(user: &Declared, refused: &Refused) -> StartError {
         String::from_utf8_lossy(what)
     };
     error.message = format!("Error in user declaration '{shown}': {why}");
-    StartError(error.to_string())
+    StartError::new(error.to_string())
 }
 
 /// What an operator may not expect, for the log. A file that redis-sentinel has written holds requirepass and a line about

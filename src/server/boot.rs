@@ -3,13 +3,17 @@
 use super::clients::Sockets;
 use super::desk::Desk;
 use super::links::Links;
+use super::listen::SocketFile;
+use super::notify::{Supervisor, Watchdog};
 use super::resolver::Resolver;
 use super::save::ConfigFile;
 use super::scripts::Scripts;
-use super::{Shell, access, listen, notify, sys};
+use super::syslog::Syslog;
+use super::tls::{self, Tls};
+use super::{Shell, access, listen, sys};
 use crate::acl::Acl;
 use crate::command::{CpuTimes, Facts, LogLevel};
-use crate::config::{self, Check, Loaded, Must, ServerOptions, Supervised};
+use crate::config::{self, Check, Loaded, Must, ServerOptions};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
 use crate::net::{Handler, Reactor};
 use ::log::{info, warn};
@@ -26,11 +30,22 @@ const DEFAULT_PIDFILE: &str = "/var/run/redis.pid";
 
 /// Why the server does not start, in a sentence for whoever started it.
 #[derive(Debug)]
-pub struct StartError(pub String);
+pub struct StartError {
+    text: String,
+    /// The log file has it. Then standard error should be left alone unless a person looks at it: wrappers that
+    /// know redis-sentinel expect nothing there once there is a log file.
+    pub logged: bool,
+}
+
+impl StartError {
+    pub(super) fn new(text: impl Into<String>) -> StartError {
+        StartError { text: text.into(), logged: false }
+    }
+}
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -46,20 +61,21 @@ pub struct StartUp {
 
 impl StartUp {
     /// Says whether the server would start, as far as that can be known without changing anything outside of
-    /// this process or opening a port.
-    pub fn check(&self) -> Result<(), StartError> {
+    /// this process or opening a port. Returns what the log would say besides the configuration's own notes.
+    pub fn check(&self) -> Result<Vec<String>, StartError> {
         open_config_file(&self.config_file)?;
         let options = &self.loaded.server;
         check_listening(options)?;
         source_address(options)?;
         enter(&self.loaded.checks)?;
         access::load(options, &self.loaded.users)?;
+        let (_, notes) = Tls::load(&options.tls).map_err(no_tls)?;
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
-            listen::addresses(host, options.port)
-                .map_err(|why| StartError(format!("bind: '{host}' is no address of this machine: {why}.")))?;
+            listen::addresses(host, main_port(options))
+                .map_err(|why| StartError::new(format!("bind: '{host}' is no address of this machine: {why}.")))?;
         }
-        Ok(())
+        Ok(notes)
     }
 }
 
@@ -68,45 +84,86 @@ pub struct Server {
     reactor: Reactor,
     shell: Shell,
     pidfile: Option<PathBuf>,
-    supervised: bool,
+    socket_file: Option<SocketFile>,
+    supervisor: Supervisor,
 }
 
 impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp { loaded: Loaded { server: options, mut snapshot, users, notes, checks }, config_file } = start_up;
+        let StartUp { loaded: Loaded { server: options, snapshot, users, notes, checks }, config_file } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
-        let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
+        let executable = executable();
         let file = open_config_file(&config_file)?;
         check_listening(&options)?;
         let source = source_address(&options)?;
         enter(&checks)?;
         let acl = access::load(&options, &users)?;
-        let logfile = (!options.logfile.is_empty()).then(|| Path::new(&options.logfile));
-        super::log::start(logfile, loglevel(options.loglevel))
-            .map_err(|why| StartError(format!("Can't open the log file {}: {why}", options.logfile)))?;
-        announce(&options, &config_file, &notes);
+        let logfile_given = !options.logfile.is_empty();
+        let logfile = logfile_given.then(|| Path::new(&options.logfile));
+        let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
+        super::log::start(logfile, syslog, loglevel(options.loglevel))
+            .map_err(|why| StartError::new(format!("Can't open the log file {}: {why}", options.logfile)))?;
+        announce(&config_file, &notes);
         if let Some(doubt) = access::doubt(&options, &acl) {
             warn!("{doubt}");
         }
+        let mut outcome =
+            Server::bring_up(options, acl, snapshot, file, source, config_file.display().to_string(), executable);
+        if let Err(why) = &mut outcome
+            && logfile_given
+        {
+            warn!("{why}");
+            why.logged = ::log::max_level() >= ::log::LevelFilter::Warn;
+        }
+        outcome
+    }
 
+    /// The part of the start that can be told in the log.
+    fn bring_up(
+        options: ServerOptions,
+        acl: Acl,
+        mut snapshot: Snapshot,
+        file: ConfigFile,
+        source: Option<IpAddr>,
+        config_file: String,
+        executable: String,
+    ) -> Result<Server, StartError> {
+        let (mut tls, notes) = Tls::load(&options.tls).map_err(no_tls)?;
+        for note in &notes {
+            warn!("{note}");
+        }
         let maxclients = descriptors(&options, &snapshot)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
         reactor
             .signals(&[libc::SIGTERM, libc::SIGINT, libc::SIGCHLD, libc::SIGHUP])
             .map_err(|why| broken("handling signals", &why))?;
-        let listeners = listen::listen(&mut reactor, &options.bind, options.port, options.tcp_backlog)
-            .map_err(|why| StartError(why.to_string()))?;
-        warn_if_open(&options, &acl, &listeners.iter().map(|(_, address)| *address).collect::<Vec<_>>());
+        reactor.set_accepts_per_turn(options.accepts_per_turn as usize);
+        let mut listen_on = |port| match port {
+            0 => Ok(Vec::new()),
+            port => listen::listen(&mut reactor, &options.bind, port, options.tcp_backlog)
+                .map_err(|why| StartError::new(why.to_string())),
+        };
+        let plain = listen_on(options.port)?;
+        let secure = listen_on(options.tls.port)?;
+        tls.listeners = secure.iter().map(|(listener, _)| *listener).collect();
+        let socket_file = listen_unix(&mut reactor, &options)?;
+        warn_if_backlog_is_cut(&options);
+        let strangers = if tls::keeps_strangers_out(&options.tls) { &[] } else { secure.as_slice() };
+        warn_if_open(&options, &acl, &plain.iter().chain(strangers).map(|(_, address)| *address).collect::<Vec<_>>());
 
         // From here on a failure shows in the log only.
-        let supervised = is_supervised(&options);
-        if options.daemonize && !supervised {
+        let (supervisor, missing) = Supervisor::find(options.supervised);
+        if let Some(missing) = missing {
+            warn!("{missing}");
+        }
+        let background = options.daemonize && supervisor == Supervisor::Nobody;
+        if background {
             sys::daemonize().map_err(|why| broken("going to the background", &why))?;
         }
-        let pidfile = write_pidfile(&options, supervised);
+        let pidfile = write_pidfile(&options, background);
 
         let unnamed = snapshot.myid.is_none();
         let myid = match snapshot.myid {
@@ -115,15 +172,22 @@ impl Server {
         };
         let mut facts = Facts::new(random_id()?);
         facts.pid = std::process::id();
-        facts.tcp_port = options.port;
-        facts.listeners = vec![format!("name=tcp,bind={},port={}", options.bind.join(",bind="), options.port)];
+        facts.tcp_port = main_port(&options);
+        facts.listeners = [("tcp", options.port), ("tls", options.tls.port)]
+            .iter()
+            .filter(|(_, port)| *port != 0 && !options.bind.is_empty())
+            .map(|(name, port)| format!("name={name},bind={},port={port}", options.bind.join(",bind=")))
+            .collect();
+        if socket_file.is_some() {
+            facts.listeners.push(format!("name=unix,bind={}", options.unixsocket));
+        }
         facts.started = reactor.now();
         facts.executable = executable;
-        facts.config_file = config_file.display().to_string();
+        facts.config_file = config_file;
         facts.maxclients = maxclients;
         facts.loglevel = loglevel(options.loglevel);
         facts.protected_mode = options.protected_mode;
-        facts.supervised = if supervised { "systemd" } else { "no" };
+        facts.supervised = supervisor.word();
         facts.os = sys::system_name();
         facts.cpu_times = cpu_times;
         facts.is_executable = |path| sys::may_execute(Path::new(path));
@@ -132,9 +196,9 @@ impl Server {
         facts.read_file = access::read_file;
         facts.write_file = access::write_file;
 
-        info!("Running mode=sentinel, port={}.", options.port);
+        info!("Running mode=sentinel, port={}.", facts.tcp_port);
         info!("Sentinel ID is {myid}");
-        let identity = Identity { myid, port: options.port, own_password: options.requirepass.clone() };
+        let identity = Identity { myid, port: announced_port(&options), own_password: options.requirepass.clone() };
         let mut seed = [0; 8];
         sys::entropy(&mut seed).map_err(|why| broken("drawing random numbers", &why))?;
         let now = reactor.now();
@@ -144,41 +208,46 @@ impl Server {
             sentinel.flush_config();
         }
         let waker = reactor.waker().map_err(|why| broken("the event loop", &why))?;
-        let sockets = Sockets::new(options.tcp_keepalive);
+        let sockets = Sockets::new(&options);
+        let mut desk = Desk::new(sentinel, facts, options, acl);
+        (desk.clients.normal_limit, desk.clients.pubsub_limit) =
+            (desk.options.output_normal, desk.options.output_pubsub);
         let mut shell = Shell {
-            desk: Desk::new(sentinel, facts, options, acl),
+            desk,
             sockets,
-            links: Links::new(source),
+            links: Links::new(source, tls.connector.clone()),
+            tls,
             file,
             scripts: Scripts::default(),
             resolver: Resolver::new(waker),
             untold: Vec::new(),
             now,
             wake: None,
+            watchdog: Watchdog::find(supervisor, now),
             sampled: now,
             housekept: now,
+            began: None,
         };
         // The first save is done before anybody is told that we are there.
         shell.before_sleep(&mut reactor);
-        Ok(Server { reactor, shell, pidfile, supervised })
+        Ok(Server { reactor, shell, pidfile, socket_file, supervisor })
     }
 
     /// Serves until a signal or `SHUTDOWN` ends it.
     pub fn run(mut self) -> io::Result<()> {
         info!("Ready to accept connections");
-        if self.supervised {
-            notify::notify("STATUS=Ready to accept connections\n");
-            notify::notify("READY=1\n");
-        }
+        self.supervisor.ready();
         let outcome = self.reactor.run(&mut self.shell);
         // What the last turn brought is still executed, a save above all.
         self.shell.before_sleep(&mut self.reactor);
-        if self.supervised {
-            notify::notify("STOPPING=1\n");
-        }
+        self.supervisor.stopping();
         if let Some(pidfile) = &self.pidfile {
             info!("Removing the pid file.");
             let _ = std::fs::remove_file(pidfile);
+        }
+        if let Some(socket_file) = &self.socket_file {
+            info!("Removing the unix socket file.");
+            socket_file.remove();
         }
         match &outcome {
             Ok(()) => warn!("Sentinel is now ready to exit, bye bye..."),
@@ -188,24 +257,18 @@ impl Server {
     }
 }
 
-/// Somebody waits for our readiness. Without the socket there is nobody to tell, whatever the file says.
-fn is_supervised(options: &ServerOptions) -> bool {
-    let wanted = matches!(options.supervised, Supervised::Systemd | Supervised::Auto);
-    wanted && std::env::var_os("NOTIFY_SOCKET").is_some()
-}
-
 /// One notion, two rooms: the file's word as the commands' word.
 fn loglevel(level: config::LogLevel) -> LogLevel {
     LogLevel::parse(level.as_str().as_bytes()).unwrap_or_default()
 }
 
 fn broken(what: &str, why: &io::Error) -> StartError {
-    StartError(format!("The system refuses {what}: {why}"))
+    StartError::new(format!("The system refuses {what}: {why}"))
 }
 
 fn open_config_file(path: &Path) -> Result<ConfigFile, StartError> {
     let not_writable = |why: io::Error| {
-        StartError(format!("Sentinel config file {} is not writable: {why}. Exiting...", path.display()))
+        StartError::new(format!("Sentinel config file {} is not writable: {why}. Exiting...", path.display()))
     };
     let file = ConfigFile::read(path).map_err(not_writable)?;
     file.check_writable().map_err(not_writable)?;
@@ -228,17 +291,60 @@ fn enter(checks: &[Check]) -> Result<(), StartError> {
             Must::BeExecutable => sys::may_execute(Path::new(path)),
         };
         if !fine {
-            return Err(StartError(error.to_string()));
+            return Err(StartError::new(error.to_string()));
         }
     }
     Ok(())
 }
 
+/// The port that INFO shows.
+fn main_port(options: &ServerOptions) -> u16 {
+    if options.port == 0 { options.tls.port } else { options.port }
+}
+
+/// The port at which other Sentinels of our kind reach us: they use TLS when we do.
+fn announced_port(options: &ServerOptions) -> u16 {
+    let secure = options.tls.replication && options.tls.port != 0;
+    if secure || options.port == 0 { options.tls.port } else { options.port }
+}
+
+fn no_tls(why: String) -> StartError {
+    StartError::new(format!("Failed to configure TLS. {why}"))
+}
+
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
-    if options.port == 0 || options.bind.is_empty() {
-        return Err(StartError("Configured to not listen anywhere: set port and bind. Exiting...".into()));
+    if options.unixsocket.is_empty() && (main_port(options) == 0 || options.bind.is_empty()) {
+        return Err(StartError::new("Configured to not listen anywhere, exiting: set port and bind, or unixsocket."));
     }
     Ok(())
+}
+
+fn listen_unix(reactor: &mut Reactor, options: &ServerOptions) -> Result<Option<SocketFile>, StartError> {
+    if options.unixsocket.is_empty() {
+        return Ok(None);
+    }
+    let path = Path::new(&options.unixsocket);
+    SocketFile::listen(reactor, path, options.unixsocketperm, options.tcp_backlog)
+        .map(Some)
+        .map_err(|why| StartError::new(format!("Failed opening Unix socket {}: {why}", options.unixsocket)))
+}
+
+/// The kernel has a bound of its own, and keeps silent about it.
+fn warn_if_backlog_is_cut(options: &ServerOptions) {
+    let bound = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok().and_then(|text| text.trim().parse().ok());
+    if let Some(bound) = bound.filter(|&bound: &u32| bound < options.tcp_backlog) {
+        warn!(
+            "tcp-backlog is {bound} instead of {}: /proc/sys/net/core/somaxconn allows no more.",
+            options.tcp_backlog
+        );
+    }
+}
+
+/// The path under which we were started; a link stays a link.
+fn executable() -> String {
+    let called = std::env::args_os().next().map(PathBuf::from).filter(|path| path.components().count() > 1);
+    let path = called.and_then(|path| std::path::absolute(path).ok()).or_else(|| std::env::current_exe().ok());
+    path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
 fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError> {
@@ -246,20 +352,17 @@ fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError>
         "" | "*" => Ok(None),
         text => match text.parse() {
             Ok(ip) => Ok(Some(ip)),
-            Err(_) => Err(StartError(format!("bind-source-addr: '{text}' is no numeric address."))),
+            Err(_) => Err(StartError::new(format!("bind-source-addr: '{text}' is no numeric address."))),
         },
     }
 }
 
-fn announce(options: &ServerOptions, config_file: &Path, notes: &[String]) {
+fn announce(config_file: &Path, notes: &[String]) {
     let version = env!("CARGO_PKG_VERSION");
     info!("watchfire {version} is starting: a Sentinel for Redis and Valkey, pid {}", std::process::id());
     info!("Configuration and state are in {}", config_file.display());
     for note in notes {
         info!("{note}");
-    }
-    if options.supervised == Supervised::Upstart {
-        info!("supervised upstart is not supported, and means no.");
     }
 }
 
@@ -283,7 +386,7 @@ fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, St
             );
             Ok(fits)
         }
-        _ => Err(StartError(format!(
+        _ => Err(StartError::new(format!(
             "This process may have only {have} files open, and {RESERVED_FILES} are needed besides clients. Raise the limit \
              (ulimit -n, LimitNOFILE)."
         ))),
@@ -301,8 +404,7 @@ fn warn_if_open(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) {
 }
 
 /// Written when asked for, or in the background, where it is how we are found again.
-fn write_pidfile(options: &ServerOptions, supervised: bool) -> Option<PathBuf> {
-    let background = options.daemonize && !supervised;
+fn write_pidfile(options: &ServerOptions, background: bool) -> Option<PathBuf> {
     let path = match options.pidfile.as_str() {
         "" if background => DEFAULT_PIDFILE,
         "" => return None,

@@ -9,11 +9,11 @@
 //! [`OUTPUT_PAUSE`] bytes wait for it. In both cases the bytes stay in the kernel, which slows the sender down.
 
 use super::desk::Desk;
-use crate::base::Millis;
-use crate::base::limits;
+use crate::base::{Millis, limits};
 use crate::command::{self, ClientId};
+use crate::config::ServerOptions;
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
-use crate::resp::{Argv, RequestDecoder, RequestLimits};
+use crate::resp::{Argv, ProtocolError, RequestDecoder, RequestLimits};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -27,6 +27,8 @@ pub const OUTPUT_PAUSE: usize = 32 * 1024 * 1024;
 /// Written bytes are cut off the front of a reply buffer in pieces of this size, so that a long buffer is
 /// not moved for every write.
 const CUT: usize = 256 * 1024;
+/// A client that has sent nothing for so many ms does without an input buffer.
+const QUIET: u64 = 2000;
 /// An emptied buffer larger than this gives its memory back.
 const BUFFER_KEPT: usize = 16 * 1024;
 
@@ -43,6 +45,10 @@ pub struct Sockets {
     by_client: BTreeMap<ClientId, Token>,
     /// Seconds between keepalive probes of a silent client; 0 is off.
     keepalive: u32,
+    /// What clients whom we trust may send.
+    limits: RequestLimits,
+    /// How those that come through the Unix socket are shown.
+    unix_name: String,
     argv: Argv,
     incoming: Vec<u8>,
 }
@@ -52,8 +58,6 @@ pub struct Sockets {
 struct Socket {
     client: ClientId,
     decoder: RequestDecoder,
-    /// Bytes at the front of the client's `out` that are written already.
-    sent: usize,
     /// Not read because too much waits to be written.
     paused: bool,
     /// The decoder may hold whole requests that had to wait.
@@ -64,18 +68,26 @@ struct Socket {
 
 impl Sockets {
     #[must_use]
-    pub fn new(keepalive: u32) -> Sockets {
-        Sockets { keepalive, ..Sockets::default() }
+    pub fn new(options: &ServerOptions) -> Sockets {
+        let query = usize::try_from(options.query_buffer).unwrap_or(usize::MAX);
+        let trusted = RequestLimits::TRUSTED;
+        Sockets {
+            keepalive: options.tcp_keepalive,
+            limits: RequestLimits { buffer: trusted.buffer.min(query), ..trusted },
+            // As redis shows it: there is no port, and yet one is expected.
+            unix_name: format!("{}:0", options.unixsocket),
+            ..Sockets::default()
+        }
     }
 
-    /// A listener took a connection: it becomes a client, or hears why not.
-    pub fn accepted(&mut self, reactor: &mut Reactor, stream: Token, peer: SocketAddr, desk: &mut Desk) {
+    /// A listener took a connection: it becomes a client, or hears why not. Without a peer it came through the Unix socket.
+    pub fn accepted(&mut self, reactor: &mut Reactor, stream: Token, peer: Option<SocketAddr>, desk: &mut Desk) {
         desk.stats.connections_received += 1;
         let refusal = if desk.clients.len() >= desk.facts.maxclients {
             Some(MAXCLIENTS_REACHED)
         } else if desk.facts.protected_mode
             && desk.acl.default_user().needs_no_password()
-            && !peer.ip().to_canonical().is_loopback()
+            && peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback())
         {
             Some(PROTECTED)
         } else {
@@ -88,20 +100,26 @@ impl Sockets {
             reactor.close(stream);
             return;
         }
-        if self.keepalive > 0 {
+        if self.keepalive != limits::KEEPALIVE_SECONDS {
             let _ = reactor.set_keepalive(stream, self.keepalive);
         }
-        let local = reactor.local_addr(stream).map(|local| local.to_string()).unwrap_or_default();
-        log::debug!("Accepted {peer}");
-        let client = desk.clients.connect(reactor.now(), peer.to_string(), local);
+        let (remote, local) = match peer {
+            Some(peer) => {
+                (peer.to_string(), reactor.local_addr(stream).map(|local| local.to_string()).unwrap_or_default())
+            }
+            None => (self.unix_name.clone(), self.unix_name.clone()),
+        };
+        log::debug!("Accepted {remote}");
+        let client = desk.clients.connect(reactor.now(), remote, local);
         if let Some(client) = desk.clients.get_mut(client) {
+            client.unix = peer.is_none();
             client.fd = i64::try_from(stream.slot()).unwrap_or(-1);
             client.authenticated = desk.acl.default_user().is_open();
         }
         self.by_client.insert(client, stream);
-        let decoder = RequestDecoder::new();
-        self.by_stream
-            .insert(stream, Socket { client, decoder, sent: 0, paused: false, backlog: false, stranger: false });
+        let mut decoder = RequestDecoder::new();
+        decoder.set_limits(self.limits);
+        self.by_stream.insert(stream, Socket { client, decoder, paused: false, backlog: false, stranger: false });
     }
 
     /// Whether the stream is a client's.
@@ -117,7 +135,7 @@ impl Sockets {
         let mut read = false;
         loop {
             if socket.backlog {
-                socket.execute(&mut self.argv, desk, reactor.now(), &mut requests);
+                socket.execute(&mut self.argv, self.limits, desk, reactor.now(), &mut requests);
             }
             let Some(client) = desk.clients.get_mut(socket.client) else { return };
             client.query_buffered = socket.decoder.buffered();
@@ -130,7 +148,7 @@ impl Sockets {
                 }
                 return;
             }
-            if client.out.len() - socket.sent > OUTPUT_PAUSE {
+            if client.waiting() > OUTPUT_PAUSE {
                 socket.paused = true;
                 reactor.set_reading(stream, false);
                 return;
@@ -180,16 +198,19 @@ impl Sockets {
         let Some(socket) = self.by_stream.get_mut(&stream) else { return };
         let Some(client) = desk.clients.get_mut(socket.client) else { return };
         if client.killed {
-            if client.over_soft_limit.is_some() || client.subscriptions() > 0 {
-                log::warn!("Client {} was cut off: it was killed, or let too much output pile up.", client.addr);
+            if client.overflowed {
+                log::warn!(
+                    "Client {} is cut off: it does not read, and more waits for it than client-output-buffer-limit allows.",
+                    client.addr
+                );
             }
             self.drop_client(reactor, stream, desk);
             return;
         }
-        if client.out.len() > socket.sent {
-            match reactor.write(stream, &client.out[socket.sent..]) {
+        if client.waiting() > 0 {
+            match reactor.write(stream, &client.out[client.sent..]) {
                 Write::Wrote(n) => {
-                    socket.sent += n;
+                    client.sent += n;
                     client.net_out += n as u64;
                     desk.stats.net_out += n as u64;
                     desk.stats.writes += 1;
@@ -199,31 +220,35 @@ impl Sockets {
                 Write::Failed(_) => return,
             }
         }
-        let waiting = client.out.len() - socket.sent;
-        if waiting > limits::UNAUTHENTICATED_OUTPUT && command::owes_password(&desk.acl, client) {
+        if client.waiting() > limits::UNAUTHENTICATED_OUTPUT && command::owes_password(&desk.acl, client) {
             log::warn!("Client {} has not logged in and does not read its replies: cut off.", client.addr);
             desk.stats.output_limit_disconnections += 1;
             self.drop_client(reactor, stream, desk);
             return;
         }
-        if waiting > 0 {
-            if socket.sent >= CUT {
-                client.out.drain(..socket.sent);
-                socket.sent = 0;
+        if client.waiting() > 0 {
+            if client.sent >= CUT {
+                client.out.drain(..client.sent);
+                client.sent = 0;
             }
             reactor.arm_write(stream);
         } else {
-            socket.sent = 0;
+            client.sent = 0;
             client.out.clear();
             if client.out.capacity() > BUFFER_KEPT {
                 client.out = Vec::new();
             }
             if client.close_after_reply {
-                self.drop_client(reactor, stream, desk);
+                if reactor.is_flushed(stream) {
+                    self.drop_client(reactor, stream, desk);
+                } else {
+                    // TLS has the end of the reply, and the kernel has not.
+                    reactor.arm_write(stream);
+                }
                 return;
             }
         }
-        if socket.paused && client.out.len() - socket.sent < OUTPUT_PAUSE / 2 {
+        if socket.paused && client.waiting() < OUTPUT_PAUSE / 2 {
             socket.paused = false;
             reactor.set_reading(stream, true);
             reactor.wake(stream);
@@ -240,13 +265,19 @@ impl Sockets {
         }
     }
 
-    /// Closes clients that have been silent for longer than `timeout` says (0: never). Subscribers may be silent.
-    pub fn close_idle(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
+    /// Closes clients that have been silent for longer than `timeout` says (0: never; subscribers may be silent), and
+    /// takes back the input buffers of those that are quiet. To be called about once a second.
+    pub fn look_through(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
+        let now = reactor.now();
+        for socket in self.by_stream.values_mut() {
+            if desk.clients.get(socket.client).is_some_and(|client| now.since(client.last_active) > QUIET) {
+                socket.decoder.release();
+            }
+        }
         let idle_ms = u64::from(desk.options.timeout) * 1000;
         if idle_ms == 0 {
             return;
         }
-        let now = reactor.now();
         let idle: Vec<ClientId> = desk
             .clients
             .iter()
@@ -270,7 +301,7 @@ impl Sockets {
 impl Socket {
     /// Executes buffered requests until there is none, the client has to wait, or its share of this turn is
     /// used up (`backlog` then stays set).
-    fn execute(&mut self, argv: &mut Argv, desk: &mut Desk, now: Millis, requests: &mut usize) {
+    fn execute(&mut self, argv: &mut Argv, trusted: RequestLimits, desk: &mut Desk, now: Millis, requests: &mut usize) {
         let before = desk.clients.get(self.client).map_or(0, |client| client.out.len());
         loop {
             let Some(client) = desk.clients.get_mut(self.client) else { return };
@@ -283,7 +314,7 @@ impl Socket {
             let stranger = command::owes_password(&desk.acl, client);
             if stranger != self.stranger {
                 self.stranger = stranger;
-                self.decoder.set_limits(if stranger { RequestLimits::UNAUTHENTICATED } else { RequestLimits::TRUSTED });
+                self.decoder.set_limits(if stranger { RequestLimits::UNAUTHENTICATED } else { trusted });
             }
             match self.decoder.next(argv) {
                 Ok(true) => {
@@ -299,6 +330,7 @@ impl Socket {
                     }
                     command::dispatch(&mut desk.world(now), self.client, argv);
                     desk.grant_wishes();
+                    desk.clients.enforce_hard_limit(self.client);
                     if desk.shutdown {
                         // What stands behind SHUTDOWN comes too late.
                         return;
@@ -310,6 +342,7 @@ impl Socket {
                 }
                 Err(error) => {
                     log::debug!("Client {} sent no RESP: {error}", client.addr);
+                    desk.stats.query_limit_disconnections += u64::from(error == ProtocolError::BigRequest);
                     client.out.extend_from_slice(&[b"-ERR ".as_slice(), &error.told(), b"\r\n"].concat());
                     client.close_after_reply = true;
                     desk.clients.mark_dirty(self.client);

@@ -2,11 +2,19 @@
 //!
 //! `*` is every IPv4 address and `::*` every IPv6 one; a `-` in front makes an address optional, so that the
 //! default `* -::*` works on machines without IPv6. Names are looked up once, at the start.
+//!
+//! The Unix socket is a file as well: one that a dead process left behind is replaced, one that somebody listens on is not,
+//! and ours goes when we go.
 
+use super::sys;
 use crate::net::{Reactor, Token};
 use std::fmt;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 
 /// An address that has to be listened on and cannot be.
 #[derive(Debug)]
@@ -88,6 +96,51 @@ fn is_absent(why: &io::Error) -> bool {
         )
 }
 
+/// The file of the Unix socket that we listen on.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: Option<(u64, u64)>,
+}
+
+impl SocketFile {
+    /// Listens on `path`; with `mode` 0 the umask says who may connect.
+    pub fn listen(reactor: &mut Reactor, path: &Path, mode: u32, backlog: u32) -> io::Result<SocketFile> {
+        let path = std::path::absolute(path)?;
+        remove_abandoned(&path)?;
+        let socket = if mode == 0 {
+            UnixListener::bind(&path)?
+        } else {
+            // There is no moment in which anybody else could connect.
+            let socket = sys::with_new_files(mode, || UnixListener::bind(&path))?;
+            fs::set_permissions(&path, Permissions::from_mode(mode))?;
+            socket
+        };
+        reactor.listen_unix(socket, backlog)?;
+        Ok(SocketFile { identity: identity(&path), path })
+    }
+
+    /// Removes the file, unless it is another's by now.
+    pub fn remove(&self) {
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+fn remove_abandoned(path: &Path) -> io::Result<()> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err_and(|why| why.kind() == io::ErrorKind::ConnectionRefused) {
+        return fs::remove_file(path);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +154,30 @@ mod tests {
         assert_eq!(one("::1"), "[::1]:7");
         assert!(addresses("localhost", 7).unwrap().iter().all(|address| address.ip().is_loopback()));
         assert!(addresses("no such name", 7).is_err());
+    }
+
+    #[test]
+    fn only_an_abandoned_socket_is_taken_over_and_only_our_own_file_is_removed() {
+        let path = std::env::temp_dir().join(format!("watchfire-listen-{}", std::process::id()));
+        let mut reactor = Reactor::new(sys::clock).unwrap();
+        let mut listen = || SocketFile::listen(&mut reactor, &path, 0o640, 5);
+        fs::write(&path, "not a socket").unwrap();
+        assert_eq!(listen().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(fs::read(&path).unwrap(), b"not a socket");
+        fs::remove_file(&path).unwrap();
+
+        drop(UnixListener::bind(&path).unwrap());
+        let ours = listen().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(listen().unwrap_err().kind(), io::ErrorKind::AddrInUse, "somebody listens there: we");
+
+        let aside = path.with_extension("aside");
+        fs::rename(&path, &aside).unwrap();
+        fs::write(&path, "another's").unwrap();
+        ours.remove();
+        assert!(path.exists());
+        fs::rename(&aside, &path).unwrap();
+        ours.remove();
+        assert!(!path.exists());
     }
 }

@@ -15,17 +15,19 @@
 //! calls, and a directory that became unwritable does not silence the log.
 
 use super::sys;
+use super::syslog::Syslog;
 use crate::command::LogLevel;
 use crate::core::Level;
 use log::LevelFilter;
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Starts the log of the process: on standard output, or in `file`.
-pub fn start(file: Option<&Path>, level: LogLevel) -> io::Result<()> {
+/// Starts the log of the process: on standard output, or in `file`; and to `syslog` as well, if given.
+pub fn start(file: Option<&Path>, syslog: Option<Syslog>, level: LogLevel) -> io::Result<()> {
     let target = match file {
         None => env_logger::Target::Stdout,
         Some(path) => env_logger::Target::Pipe(Box::new(LogFile::open(path)?)),
@@ -33,11 +35,15 @@ pub fn start(file: Option<&Path>, level: LogLevel) -> io::Result<()> {
     env_logger::Builder::new()
         .filter_level(LevelFilter::Trace)
         .target(target)
-        .format(|out, record| {
+        .format(move |out, record| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            out.write_all(
-                line(std::process::id(), now.as_millis(), record.level(), &record.args().to_string()).as_bytes(),
-            )
+            let text = record.args().to_string();
+            let text = printable(&text);
+            let line = line(std::process::id(), now.as_millis(), record.level(), &text);
+            if let Some(syslog) = &syslog {
+                syslog.say(record.level(), now.as_secs(), &text);
+            }
+            out.write_all(line.as_bytes())
         })
         .try_init()
         .map_err(io::Error::other)?;
@@ -69,7 +75,6 @@ pub fn level_of(level: Level) -> log::Level {
 
 /// One finished line. `wall_ms` counts from 1970.
 fn line(pid: u32, wall_ms: u128, level: log::Level, text: &str) -> String {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let at = sys::local_time(i64::try_from(wall_ms / 1000).unwrap_or(0));
     let sign = match level {
         log::Level::Error | log::Level::Warn => '#',
@@ -80,23 +85,32 @@ fn line(pid: u32, wall_ms: u128, level: log::Level, text: &str) -> String {
     let mut line = format!(
         "{pid}:X {:02} {} {} {:02}:{:02}:{:02}.{:03} {sign} ",
         at.day,
-        MONTHS[at.month],
+        sys::MONTHS[at.month],
         at.year,
         at.hour,
         at.minute,
         at.second,
         wall_ms % 1000
     );
-    // What peers and clients send ends up here: a line break of theirs must not forge a line of ours.
-    for letter in text.chars() {
-        if letter.is_control() {
-            line.extend(letter.escape_default());
-        } else {
-            line.push(letter);
-        }
-    }
+    line.push_str(text);
     line.push('\n');
     line
+}
+
+/// What peers and clients send ends up in the log: a line break of theirs must not forge a line of ours.
+fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        if letter.is_control() {
+            clean.extend(letter.escape_default());
+        } else {
+            clean.push(letter);
+        }
+    }
+    Cow::Owned(clean)
 }
 
 /// A log file that follows its name.
@@ -136,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_line_has_the_shape_of_redis_and_cannot_be_forged() {
-        let text = line(42, 1_000_000_000_007, log::Level::Warn, "+sdown a\nb");
+        let text = line(42, 1_000_000_000_007, log::Level::Warn, &printable("+sdown a\nb"));
         let words: Vec<&str> = text.split(' ').collect();
         assert_eq!(words[0], "42:X");
         assert_eq!((words[2], words[3]), ("Sep", "2001"));

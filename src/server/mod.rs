@@ -17,7 +17,8 @@
 //! | `clients`, `desk` | sockets of clients, and what their requests act on |
 //! | `links` | connections to masters, replicas and peers |
 //! | `save` | the configuration file as the durable state |
-//! | `log`, `notify`, `listen` | log lines, systemd, addresses to listen on |
+//! | `log`, `syslog`, `notify`, `listen` | log lines, systemd and upstart, addresses and sockets to listen on |
+//! | `tls` | certificates, at the start and on SIGHUP |
 //! | `scripts`, `resolver` | processes and the one helper thread |
 //! | `sys` | what std lacks; the only `unsafe` |
 
@@ -33,6 +34,8 @@ mod resolver;
 mod save;
 mod scripts;
 mod sys;
+mod syslog;
+mod tls;
 
 pub use boot::{Server, StartError, StartUp};
 
@@ -44,10 +47,13 @@ use ::log::{Level as LogLine, warn};
 use clients::Sockets;
 use desk::Desk;
 use links::Links;
+use notify::Watchdog;
 use resolver::Resolver;
 use save::ConfigFile;
 use scripts::Scripts;
 use std::net::SocketAddr;
+use std::time::Instant;
+use tls::Tls;
 
 /// How often counters are sampled for the rates in INFO, and how often clients are looked through, in ms.
 const SAMPLE_PERIOD: u64 = 100;
@@ -60,6 +66,7 @@ struct Shell {
     desk: Desk,
     sockets: Sockets,
     links: Links,
+    tls: Tls,
     file: ConfigFile,
     scripts: Scripts,
     resolver: Resolver,
@@ -69,8 +76,11 @@ struct Shell {
     now: Millis,
     /// The timer for the core's next wake-up, and for when it is set.
     wake: Option<(TimerId, Millis)>,
+    watchdog: Option<Watchdog>,
     sampled: Millis,
     housekept: Millis,
+    /// When the work of this turn began; `None` while it sleeps.
+    began: Option<Instant>,
 }
 
 impl Shell {
@@ -136,15 +146,16 @@ impl Shell {
         }
         if self.now.since(self.housekept) >= HOUSEKEEPING_PERIOD {
             self.housekept = self.now;
-            self.sockets.close_idle(reactor, &mut self.desk);
-            let cut_off = self.desk.clients.enforce_soft_limit(self.now);
-            self.desk.stats.output_limit_disconnections += cut_off as u64;
+            self.sockets.look_through(reactor, &mut self.desk);
+            self.desk.clients.enforce_soft_limits(self.now);
         }
     }
 
     /// Sets the timer for the next moment at which something is due.
     fn arm(&mut self, reactor: &mut Reactor) {
-        let at = self.desk.sentinel.next_wakeup().max(self.now).min(self.now + HOUSEKEEPING_PERIOD);
+        let watched = self.watchdog.as_ref().map_or(self.now + HOUSEKEEPING_PERIOD, Watchdog::due);
+        let due = self.desk.sentinel.next_wakeup().min(watched);
+        let at = due.max(self.now).min(self.now + HOUSEKEEPING_PERIOD);
         match self.wake {
             Some((_, set)) if set == at => {}
             other => {
@@ -156,8 +167,10 @@ impl Shell {
         }
     }
 
+    /// To be called first in every callback: takes the time of this turn over.
     fn advance(&mut self, reactor: &Reactor) {
         self.now = self.now.max(reactor.now());
+        self.began.get_or_insert_with(Instant::now);
     }
 }
 
@@ -174,16 +187,27 @@ impl Handler for Shell {
         let settled = self.desk.clients.settle(saved);
         self.sockets.resume(reactor, &settled);
         self.housekeeping(reactor);
+        if let Some(watchdog) = &mut self.watchdog {
+            watchdog.beat(self.now);
+        }
         self.links.flush(reactor);
         self.sockets.flush(reactor, &mut self.desk);
         self.arm(reactor);
         self.desk.stats.loop_cycles += 1;
+        if let Some(began) = self.began.take() {
+            self.desk.stats.loop_usec += u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
+        }
         if self.desk.shutdown {
             reactor.stop();
         }
     }
 
-    fn accepted(&mut self, reactor: &mut Reactor, _listener: Token, stream: Token, peer: SocketAddr) {
+    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: Option<SocketAddr>) {
+        self.advance(reactor);
+        if !self.tls.accepted(reactor, listener, stream) {
+            reactor.close(stream);
+            return;
+        }
         self.sockets.accepted(reactor, stream, peer, &mut self.desk);
     }
 
@@ -204,6 +228,7 @@ impl Handler for Shell {
     }
 
     fn writable(&mut self, reactor: &mut Reactor, stream: Token) {
+        self.advance(reactor);
         if self.sockets.owns(stream) {
             self.sockets.write(reactor, stream, &mut self.desk);
         } else {
@@ -220,7 +245,8 @@ impl Handler for Shell {
         }
     }
 
-    fn timer(&mut self, _reactor: &mut Reactor, _timer: TimerId) -> Next {
+    fn timer(&mut self, reactor: &mut Reactor, _timer: TimerId) -> Next {
+        self.advance(reactor);
         // The only timer there is; `before_sleep` does what is due.
         self.wake = None;
         Next::Done
@@ -238,6 +264,10 @@ impl Handler for Shell {
                 let name = if signal == libc::SIGINT { "SIGINT" } else { "SIGTERM" };
                 warn!("Received {name}, shutting down...");
                 reactor.stop();
+            }
+            libc::SIGHUP if self.desk.options.tls.is_on() => {
+                self.tls.reload(&self.desk.options.tls);
+                self.links.tls.clone_from(&self.tls.connector);
             }
             other => ::log::info!("Received signal {other}, which changes nothing."),
         }

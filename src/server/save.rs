@@ -77,6 +77,7 @@ impl ConfigFile {
         match outcome {
             Ok(()) => {
                 self.text = text;
+                log::info!("Sentinel new configuration saved on disk");
                 if self.failing.take().is_some() {
                     log::warn!("The configuration file {} can be written again.", self.path.display());
                 }

@@ -35,6 +35,9 @@ pub struct LocalTime {
     pub second: i32,
 }
 
+/// The months as logs name them, whatever the language of the machine.
+pub const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
 /// What wall-clock seconds since 1970 are called here.
 #[must_use]
 pub fn local_time(seconds: i64) -> LocalTime {
@@ -99,6 +102,14 @@ pub fn daemonize() -> io::Result<()> {
     Ok(())
 }
 
+/// Stops this process until somebody sends SIGCONT.
+pub fn stop_ourselves() {
+    // SAFETY: takes a number and touches no memory of ours.
+    unsafe {
+        libc::raise(libc::SIGSTOP);
+    }
+}
+
 /// How many descriptors this process may have open after asking for at least `wanted`: the soft limit is
 /// raised only when it is lower, and as far as the hard limit (or our rights) allow.
 pub fn open_files(wanted: u64) -> io::Result<u64> {
@@ -156,6 +167,19 @@ pub fn umask() -> u32 {
         libc::umask(mask);
         mask
     }
+}
+
+/// Does something while new files get `mode` and nothing more. The mask is the whole process's: only while there is a
+/// single thread.
+pub fn with_new_files<T>(mode: u32, work: impl FnOnce() -> T) -> T {
+    // SAFETY: no pointers, as below.
+    let before = unsafe { libc::umask(!mode & 0o777) };
+    let result = work();
+    // SAFETY: as above.
+    unsafe {
+        libc::umask(before);
+    }
+    result
 }
 
 /// True for the super-user, the only one who may give files away.

@@ -181,7 +181,7 @@ impl Epochs {
     }
 }
 
-/// Where the things that `tests/live/install` fetches lie.
+/// Where the things that `tests/run` fetches lie.
 #[must_use]
 pub fn cache() -> PathBuf {
     if let Some(cache) = std::env::var_os("WATCHFIRE_CACHE") {
@@ -199,7 +199,7 @@ pub fn valkey_sentinel() -> Option<Program> {
         path.is_file().then(|| Program::server("valkey-sentinel", path))
     };
     let found = Program::valkey_sentinel().or_else(fetched);
-    present(found, "valkey-server (tests/live/install fetches it)")
+    present(found, "valkey-server (tests/run fetches it)")
 }
 
 /// A number from the environment: how far the long form of a test goes.

@@ -20,7 +20,7 @@ pub fn clock() -> Millis {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     BeforeSleep,
-    Accepted(Token, Token, SocketAddr),
+    Accepted(Token, Token, Option<SocketAddr>),
     Connected(Token, SocketAddr),
     Readable(Token),
     Writable(Token),
@@ -77,7 +77,7 @@ impl<S> Handler for Story<S> {
         self.tell(reactor, Event::BeforeSleep);
     }
 
-    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: SocketAddr) {
+    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: Option<SocketAddr>) {
         self.tell(reactor, Event::Accepted(listener, stream, peer));
     }
 

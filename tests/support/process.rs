@@ -18,6 +18,8 @@ use super::ports;
 const START_LIMIT: Duration = Duration::from_secs(10);
 /// How often a start is tried again when somebody took the port.
 const START_TRIES: u32 = 5;
+/// What a program of ours that broke has in its log.
+const PANIC: &str = "panicked at";
 /// Lines of each log shown when a test waits in vain.
 const TAIL_LINES: usize = 25;
 
@@ -74,7 +76,10 @@ pub fn tails() -> String {
 fn tail(log: &Path, lines: usize) -> String {
     let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
     let all: Vec<&str> = text.lines().collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
+    let last = all.len().saturating_sub(lines);
+    // A backtrace must not push out the words that it belongs to.
+    let panic = all.iter().position(|line| line.contains(PANIC)).map_or(last, |line| line.saturating_sub(lines / 2));
+    all[last.min(panic)..].join("\n")
 }
 
 /// The program of that name in one of the folders of PATH.
@@ -454,6 +459,16 @@ impl Sentinel {
         self.process.kill();
         let (port, program) = (self.port, &self.program);
         self.process = start_on(Some(port), &program.name, |port| Sentinel::spawn(program, &self.folder, port)).1;
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        // A group can get by without one of its Sentinels; a test must not.
+        let log = self.log();
+        if log.contains(PANIC) && !std::thread::panicking() {
+            panic!("{} {} has panicked:\n{}", self.program.name, self.port, tail(&self.process.log, TAIL_LINES));
+        }
     }
 }
 

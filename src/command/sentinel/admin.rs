@@ -59,11 +59,13 @@ pub(in super::super) fn reset(call: &mut Call<'_, '_>) {
 
 pub(in super::super) fn failover(call: &mut Call<'_, '_>) {
     match call.world.sentinel.force_failover(call.world.now, &call.argv[2]) {
-        Ok(()) => call.ok(),
+        Ok(()) => call.ok_after_save(),
         Err(FailoverRefused::NoSuchMaster) => call.error(NO_SUCH_MASTER),
         Err(FailoverRefused::InProgress) => call.error("INPROG Failover already in progress"),
         Err(FailoverRefused::NoGoodReplica) => call.error("NOGOODSLAVE No suitable replica to promote"),
         // The reference says OK here and then stands still until TILT ends (L5).
+        // Its epoch would not be on disk, and so could not be its own.
+        Err(FailoverRefused::Unsaved) => call.error("ERR Failed to save config file. Check server logs."),
         Err(FailoverRefused::Tilt) => {
             call.error("ERR Sentinel is in TILT mode and starts no failover. Try again later.")
         }

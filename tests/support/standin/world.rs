@@ -458,7 +458,7 @@ impl Handler for World {
         }
     }
 
-    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: SocketAddr) {
+    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: Option<SocketAddr>) {
         let Some(&port) = self.listeners.get(&listener) else {
             reactor.close(stream);
             return;
@@ -473,7 +473,8 @@ impl Handler for World {
         }
         let laddr = SocketAddr::new(server.host, port).to_string();
         let authed = server.spec.password.is_none();
-        let client = Client::new(port, id, peer.to_string(), laddr, authed, reactor.now());
+        let client =
+            Client::new(port, id, peer.map(|peer| peer.to_string()).unwrap_or_default(), laddr, authed, reactor.now());
         self.clients.insert(stream, client);
     }
 
