@@ -126,11 +126,15 @@ pub fn still(wire: &Wire, names: &Names) -> Wire {
     }
 }
 
-/// A number that moves: only its type stays.
+/// Digits of an age or an offset in a group that lives for a minute. A date would have more (R72).
+const DIGITS: usize = 9;
+
+/// A number that moves: only its type stays, and that it is no date.
 fn number(wire: &Wire) -> Wire {
     let shown = |text: &[u8]| {
         let is_number = !text.is_empty() && text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
-        if is_number { b"<n>".to_vec() } else { text.to_vec() }
+        let digits = text.iter().take_while(|byte| **byte != b'.').count();
+        if is_number && digits <= DIGITS { b"<n>".to_vec() } else { text.to_vec() }
     };
     match wire {
         Wire::Line(mark, text) => Wire::Line(*mark, shown(text)),
