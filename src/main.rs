@@ -203,8 +203,8 @@ fn include(path: &str) -> std::io::Result<Vec<u8>> {
 
 fn check(call: &Call) -> Result<(), String> {
     let start_up = load(call)?;
-    start_up.check().map_err(|error| error.to_string())?;
-    for note in &start_up.loaded.notes {
+    let more = start_up.check().map_err(|error| error.to_string())?;
+    for note in start_up.loaded.notes.iter().chain(&more) {
         say(&format!("{note}\n"))?;
     }
     say(&format!("{}: a server would start\n", call.file.display()))

@@ -42,3 +42,10 @@ pub const KEEPALIVE_SECONDS: u32 = 300;
 pub const EVENTS_PER_POLL: usize = 1024;
 /// Longest wait of one poll, in ms; systems differ in what they take beyond. A timer further away is waited for in pieces.
 pub const LONGEST_POLL: u64 = 24 * 60 * 60 * 1000;
+/// How long a TLS handshake may take, in ms. Whoever is slower is no client but holds the place of one.
+pub const TLS_HANDSHAKE: u64 = 10_000;
+/// Steps of TLS handshakes in one turn; one costs about a millisecond (a signature), so a crowd of new clients takes some
+/// turns instead of one long one.
+pub const TLS_STEPS_PER_TURN: usize = 16;
+/// Bytes of TLS sessions kept so that clients may resume them, their certificates included.
+pub const TLS_SESSION_BYTES: usize = 4 * 1024 * 1024;

@@ -14,6 +14,7 @@ mod options;
 mod read;
 mod rewrite;
 mod statement;
+mod tls;
 
 pub use args::from_args;
 pub use directives::{DIRECTIVES, Directive, Kind, Meaning, Scope, find};
@@ -21,3 +22,4 @@ pub use error::{AS_REDIS, ConfigError};
 pub use options::{LogLevel, OutputLimit, ServerOptions, Supervised};
 pub use read::{Check, Declared, Loaded, Must, Source, read};
 pub use rewrite::{MARKER, rewrite};
+pub use tls::{AuthClients, TlsOptions};

@@ -2,6 +2,7 @@
 
 use super::directives::{self, Directive, Kind};
 use super::error::Fault;
+use super::tls::TlsOptions;
 use crate::base::quote;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +54,7 @@ pub struct ServerOptions {
     /// Empty is unset; the shell picks its default when it goes to the background.
     pub pidfile: String,
     pub supervised: Supervised,
+    pub tls: TlsOptions,
     /// The `sentinel` lines that came out of included files, as written there. [`super::rewrite`] does not repeat
     /// in the main file what they say already.
     pub included: Vec<Vec<u8>>,
@@ -94,6 +96,7 @@ impl Default for ServerOptions {
             daemonize: false,
             pidfile: String::new(),
             supervised: Supervised::No,
+            tls: TlsOptions::default(),
             included: Vec::new(),
             changed: BTreeSet::new(),
             users: BTreeMap::new(),
@@ -182,6 +185,7 @@ impl ServerOptions {
             "daemonize" => self.daemonize = yes_or_no(value)?,
             "pidfile" => self.pidfile = text(value)?,
             "supervised" => self.supervised = Supervised::parse(one_of(row, value)?),
+            name if name.starts_with("tls-") => self.tls.set(row, value)?,
             // `include` and `user` are the reader's.
             _ => {}
         }
@@ -286,14 +290,14 @@ impl Supervised {
     }
 }
 
-fn text(value: &[u8]) -> Result<String, Fault> {
+pub(super) fn text(value: &[u8]) -> Result<String, Fault> {
     if value.contains(&0) {
         return Err(Fault::new("argument must not contain a zero byte"));
     }
     String::from_utf8(value.to_vec()).map_err(|_| Fault::new("argument must be valid UTF-8"))
 }
 
-fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
+pub(super) fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
     match value.to_ascii_lowercase().as_slice() {
         b"yes" => Ok(true),
         b"no" => Ok(false),
@@ -301,7 +305,7 @@ fn yes_or_no(value: &[u8]) -> Result<bool, Fault> {
     }
 }
 
-fn integer(row: &Directive, value: &[u8]) -> Result<i64, Fault> {
+pub(super) fn integer(row: &Directive, value: &[u8]) -> Result<i64, Fault> {
     let Kind::Integer(min, max) = row.kind else { unreachable!("{} is no integer", row.name) };
     let number = std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
     let number = number.ok_or_else(|| Fault::new("argument couldn't be parsed into an integer"))?;
@@ -345,7 +349,7 @@ fn octal(value: &[u8]) -> Result<u32, Fault> {
     if number <= 0o777 { Ok(number) } else { Err(Fault::new("argument must be between 0 and 777 inclusive")) }
 }
 
-fn one_of(row: &Directive, value: &[u8]) -> Result<&'static str, Fault> {
+pub(super) fn one_of(row: &Directive, value: &[u8]) -> Result<&'static str, Fault> {
     let Kind::OneOf(choices) = row.kind else { unreachable!("{} is no choice", row.name) };
     let found = choices.iter().find(|choice| choice.as_bytes().eq_ignore_ascii_case(value));
     found

@@ -118,6 +118,7 @@ pub fn read(
     if !not_yet.is_empty() {
         notes.push(format!("{}: not supported by this version and NOT in effect", not_yet.join(", ")));
     }
+    server.tls.notes(&mut notes);
     notes.append(&mut masters.notes);
     checks.append(&mut masters.checks);
     let users = users.into_iter().map(|(_, user)| user).collect();

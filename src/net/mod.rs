@@ -14,6 +14,8 @@
 //!   interest is on the ready list. A handler that takes only part of the bytes is simply called again.
 //! * Each stream reads and writes a bounded number of bytes from one poll to the next, so that a flood on one
 //!   connection cannot starve the others.
+//! * A stream may speak TLS ([`Reactor::accept_tls`], [`Reactor::connect_tls`]): the same verbs then move plain text, and
+//!   the handshake, which has its time and its share of a turn, is nobody's business but the reactor's.
 //! * A [`Token`] carries a generation. A stale one finds nothing, and its slot is not given away within a batch.
 
 mod handler;
@@ -22,6 +24,8 @@ mod reactor;
 mod signals;
 mod stream;
 mod timers;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
+pub mod tls;
 mod token;
 mod turn;
 mod wire;

@@ -1,5 +1,6 @@
 //! The reactor: what it owns, and the verbs that a handler may use anywhere. The loop itself is in `turn`.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixListener;
@@ -12,6 +13,7 @@ use super::listener::Listener;
 use super::signals::{Signals, WAKER, Waker};
 use super::stream::{CloseReason, Read, Stream, Write};
 use super::timers::{TimerId, Timers};
+use super::tls::{Acceptor, Connector, Session};
 use super::token::Token;
 use super::wire::Wire;
 use crate::base::{Millis, limits};
@@ -55,12 +57,16 @@ pub struct Reactor {
     pub(super) ended: Vec<Token>,
     /// Listeners that wait for better times, until when.
     pub(super) paused: Vec<(Millis, Token)>,
+    /// Streams in the middle of a TLS handshake, and when it has to be through.
+    pub(super) shaking: BTreeSet<(Millis, Token)>,
+    /// Steps of handshakes that this turn has seen.
+    pub(super) steps: usize,
     pub(super) timers: Timers,
     pub(super) signals: Signals,
     waker: Option<Waker>,
 
     /// Where bytes land first, so that the buffers of a thousand idle clients need no room in advance.
-    scratch: Vec<u8>,
+    pub(super) scratch: Vec<u8>,
     /// Emptied lists of earlier turns, for their memory.
     pub(super) spare_tokens: Vec<Token>,
     pub(super) spare_timers: Vec<TimerId>,
@@ -84,6 +90,8 @@ impl Reactor {
             ready: Vec::new(),
             ended: Vec::new(),
             paused: Vec::new(),
+            shaking: BTreeSet::new(),
+            steps: 0,
             timers: Timers::default(),
             signals: Signals::default(),
             waker: None,
@@ -117,6 +125,62 @@ impl Reactor {
     pub fn connect(&mut self, to: SocketAddr, from: Option<IpAddr>) -> io::Result<Token> {
         let stream = Stream::connect(to, from)?;
         self.add_stream(stream)
+    }
+
+    /// As [`Reactor::connect`], and then a TLS handshake before `connected` is reported.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Reactor::connect`].
+    pub fn connect_tls(&mut self, to: SocketAddr, from: Option<IpAddr>, connector: &Connector) -> io::Result<Token> {
+        let session = Session::connect(connector, to.ip()).map_err(io::Error::other)?;
+        let mut stream = Stream::connect(to, from)?;
+        stream.tls = Some(Box::new(session));
+        self.add_stream(stream)
+    }
+
+    /// Has an accepted stream speak TLS; to be said in `accepted`, before anything is read or written. Neither `readable` nor
+    /// `writable` is reported before the handshake is through; one that fails or takes longer than
+    /// [`limits::TLS_HANDSHAKE`] is reported by `closed`. A stale token is fine.
+    ///
+    /// # Errors
+    ///
+    /// TLS cannot begin, in words. The stream should be closed.
+    pub fn accept_tls(&mut self, token: Token, acceptor: &Acceptor) -> Result<(), String> {
+        let session = Session::accept(acceptor)?;
+        if let Some(stream) = self.stream(token) {
+            stream.tls = Some(Box::new(session));
+            self.start_shaking(token);
+        }
+        Ok(())
+    }
+
+    /// From now on the handshake of this stream has its time.
+    pub(super) fn start_shaking(&mut self, token: Token) {
+        let deadline = self.now + limits::TLS_HANDSHAKE;
+        if let Some(tls) = self.stream(token).and_then(|stream| stream.tls.as_mut()) {
+            tls.deadline = Some(deadline);
+            self.shaking.insert((deadline, token));
+        }
+    }
+
+    /// Whether the peer was greeted with TLS (or is to greet us) and the handshake is not through. False for a stale token.
+    #[must_use]
+    pub fn is_shaking(&self, token: Token) -> bool {
+        match self.socket(token) {
+            Some(Socket::Stream(stream)) => !stream.connecting && stream.is_shaking(),
+            _ => false,
+        }
+    }
+
+    /// Whether everything that [`Reactor::write`] took has gone to the kernel. Only with TLS it may not have, and then a
+    /// `close` would lose it; `writable` tells when it has. A stale token has nothing left to lose.
+    #[must_use]
+    pub fn is_flushed(&self, token: Token) -> bool {
+        match self.socket(token) {
+            Some(Socket::Stream(stream)) => stream.is_flushed(),
+            _ => true,
+        }
     }
 
     /// Appends to `into` what the stream has, within [`limits::READ_PER_TURN`]. A stale token gives `Failed`.
@@ -168,6 +232,16 @@ impl Reactor {
                 self.paused.retain(|(_, paused)| *paused != token);
             }
             Socket::Stream(mut stream) => {
+                if let Some(tls) = &mut stream.tls {
+                    if let Some(deadline) = tls.deadline {
+                        self.shaking.remove(&(deadline, token));
+                    }
+                    // A farewell, if the socket takes it now. Whoever was not greeted needs none.
+                    if !tls.is_shaking() {
+                        tls.finish();
+                    }
+                    let _ = stream.flush_tls();
+                }
                 let _ = registry.deregister(&mut stream.socket);
                 self.streams -= 1;
             }
@@ -326,7 +400,7 @@ impl Reactor {
     /// Puts a stream that has something to do on the ready list.
     pub(super) fn enlist(&mut self, token: Token) {
         if let Some(stream) = self.stream(token)
-            && (stream.wants_read() || stream.wants_write())
+            && (stream.wants_read() || stream.wants_write() || stream.wants_step())
             && !stream.queued
         {
             stream.queued = true;

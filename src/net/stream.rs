@@ -8,6 +8,7 @@ use std::time::Duration;
 use mio::net::TcpStream;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
+use super::tls::Session;
 use super::wire::Wire;
 use crate::base::limits;
 
@@ -22,6 +23,8 @@ pub enum CloseReason {
     Reset,
     /// The kernel gave up waiting (connect, keepalive, unacknowledged bytes).
     Timeout,
+    /// TLS did not come about, or broke; in words.
+    Tls(String),
     /// The system's words.
     Other(String),
 }
@@ -46,7 +49,7 @@ impl fmt::Display for CloseReason {
             CloseReason::Eof => "Connection closed by the peer",
             CloseReason::Reset => "Connection reset by the peer",
             CloseReason::Timeout => "Connection timed out",
-            CloseReason::Other(text) => text,
+            CloseReason::Tls(text) | CloseReason::Other(text) => text,
         })
     }
 }
@@ -69,9 +72,11 @@ pub enum Read {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Write {
-    /// The kernel took so many bytes, perhaps not all.
+    /// The kernel took so many bytes, perhaps not all. With TLS some of them may still wait for the kernel, which comes to
+    /// them by itself; who wants to close behind them asks [`super::Reactor::is_flushed`].
     Wrote(usize),
-    /// Nothing now: the socket is full, not yet connected, or the bound of this turn is reached. Ask with `arm_write`.
+    /// Nothing now: the socket is full, not yet connected, in the middle of a TLS handshake, or the bound of this turn is
+    /// reached. Ask with `arm_write`.
     Blocked,
     /// The connection is lost.
     Failed(CloseReason),
@@ -81,6 +86,15 @@ pub enum Write {
 pub(super) enum Connect {
     Pending,
     Done(SocketAddr),
+    Failed,
+}
+
+/// How far a TLS handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shake {
+    Pending,
+    /// It is through; the stream can be used.
+    Done,
     Failed,
 }
 
@@ -101,9 +115,13 @@ pub(super) struct Stream {
     pub(super) woken: bool,
     /// On the ready list already.
     pub(super) queued: bool,
-    /// What was moved in the turn `budget_turn`, in bytes.
+    /// The TLS between the socket and the handler.
+    pub(super) tls: Option<Box<Session>>,
+    /// What was moved in the turn `budget_turn`, in bytes: handed on, and taken from the socket where TLS makes that another
+    /// number.
     budget_turn: u64,
     read: usize,
+    fed: usize,
     wrote: usize,
     /// How it ended, once the socket has said so.
     end: Option<CloseReason>,
@@ -123,8 +141,10 @@ impl Stream {
             armed: false,
             woken: false,
             queued: false,
+            tls: None,
             budget_turn: 0,
             read: 0,
+            fed: 0,
             wrote: 0,
             end: None,
             ended: false,
@@ -190,6 +210,9 @@ impl Stream {
     /// Reads once through `scratch` onto the end of `into`, within the bound of `turn`.
     pub(super) fn read(&mut self, turn: u64, scratch: &mut [u8], into: &mut Vec<u8>) -> Read {
         self.refresh(turn);
+        if self.tls.is_some() {
+            return self.read_tls(scratch, into);
+        }
         if self.end.is_some() {
             return self.report_end();
         }
@@ -211,6 +234,118 @@ impl Stream {
             Err(e) => self.end = Some(CloseReason::of(&e)),
         }
         self.report_end()
+    }
+
+    /// As [`Stream::read`], through TLS.
+    fn read_tls(&mut self, scratch: &mut [u8], into: &mut Vec<u8>) -> Read {
+        loop {
+            let Some(tls) = &mut self.tls else { return Read::Blocked };
+            if tls.is_shaking() && self.end.is_none() {
+                return Read::Blocked;
+            }
+            if tls.has_plain() {
+                let room = limits::READ_PER_TURN.saturating_sub(self.read);
+                let given = tls.give(room, into);
+                self.read += given;
+                return if given > 0 { Read::Data(given) } else { Read::Blocked };
+            }
+            if tls.is_finished() && self.end.is_none() {
+                self.end = Some(CloseReason::Eof);
+            }
+            if self.end.is_some() {
+                return self.report_end();
+            }
+            if !self.feed(scratch) {
+                return Read::Blocked;
+            }
+        }
+    }
+
+    /// Takes once from the socket what TLS is to digest. False when there was nothing, or the bound of the turn is reached.
+    fn feed(&mut self, scratch: &mut [u8]) -> bool {
+        let Some(tls) = &mut self.tls else { return false };
+        let room = limits::READ_PER_TURN.saturating_sub(self.fed).min(scratch.len());
+        if !self.readable || room == 0 {
+            return false;
+        }
+        match retried(|| self.socket.read(&mut scratch[..room])) {
+            // Without a farewell, like most of those who leave. Nothing can be cut short by it: a reply says how long it is.
+            Ok(0) => self.end = Some(CloseReason::Eof),
+            Ok(n) => {
+                self.fed += n;
+                if let Err(text) = tls.take(&scratch[..n]) {
+                    self.end = Some(CloseReason::Tls(text));
+                }
+                // What TLS has to say to that: the next flight, an alert.
+                if let Err(why) = self.flush_tls() {
+                    self.end.get_or_insert(why);
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                return false;
+            }
+            Err(e) => self.end = Some(CloseReason::of(&e)),
+        }
+        true
+    }
+
+    /// Gives the socket the records that wait for it, as far as it takes them.
+    ///
+    /// # Errors
+    ///
+    /// Nobody is at the other end any more.
+    pub(super) fn flush_tls(&mut self) -> Result<(), CloseReason> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        if !self.writable || self.connecting {
+            return Ok(());
+        }
+        match tls.flush(&mut self.socket) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.writable = false;
+                Ok(())
+            }
+            outcome => outcome.map_err(|e| CloseReason::of(&e)),
+        }
+    }
+
+    /// Carries the handshake on, within the bound of `turn`.
+    pub(super) fn shake(&mut self, turn: u64, scratch: &mut [u8]) -> Shake {
+        self.refresh(turn);
+        loop {
+            if let Err(why) = self.flush_tls() {
+                self.end.get_or_insert(why);
+            }
+            let Some(tls) = &mut self.tls else { return Shake::Done };
+            if tls.came_through() {
+                return Shake::Done;
+            }
+            if self.end.is_some() {
+                let left = CloseReason::Tls("TLS handshake failed: the peer has left in the middle of it".to_string());
+                let why = self.end.take().filter(|end| *end != CloseReason::Eof).unwrap_or(left);
+                self.fail(why);
+                return Shake::Failed;
+            }
+            if !self.feed(scratch) {
+                return Shake::Pending;
+            }
+        }
+    }
+
+    /// Whether a handshake is under way.
+    pub(super) fn is_shaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_shaking())
+    }
+
+    /// Whether everything that was written has gone to the kernel.
+    pub(super) fn is_flushed(&self) -> bool {
+        !self.tls.as_ref().is_some_and(|tls| tls.has_records())
+    }
+
+    /// Whether TLS itself has something to do: a step of its handshake, or records for a socket that takes them.
+    pub(super) fn wants_step(&self) -> bool {
+        let shakes = self.is_shaking() && (self.readable || self.end.is_some());
+        !self.ended && !self.connecting && self.tls.is_some() && (shakes || (self.writable && !self.is_flushed()))
     }
 
     /// The end waits for the next turn when this turn brought data. The sticky bit stays set, so that it comes.
@@ -235,8 +370,20 @@ impl Stream {
             return Write::Wrote(0);
         }
         let room = limits::WRITE_PER_TURN.saturating_sub(self.wrote).min(bytes.len());
-        if self.connecting || !self.writable || room == 0 {
+        // What TLS holds back goes first, and while the kernel does not take it nothing is added to it.
+        if let Err(why) = self.flush_tls() {
+            return self.write_failed(why);
+        }
+        if self.connecting || self.is_shaking() || !self.is_flushed() || !self.writable || room == 0 {
             return Write::Blocked;
+        }
+        if let Some(tls) = &mut self.tls {
+            let taken = tls.encrypt(&bytes[..room]);
+            self.wrote += taken;
+            if let Err(why) = self.flush_tls() {
+                return self.write_failed(why);
+            }
+            return if taken > 0 { Write::Wrote(taken) } else { Write::Blocked };
         }
         match retried(|| self.socket.write(&bytes[..room])) {
             Ok(n) => {
@@ -247,11 +394,13 @@ impl Stream {
                 self.writable = false;
                 Write::Blocked
             }
-            Err(e) => {
-                self.fail(CloseReason::of(&e));
-                Write::Failed(self.why())
-            }
+            Err(e) => self.write_failed(CloseReason::of(&e)),
         }
+    }
+
+    fn write_failed(&mut self, why: CloseReason) -> Write {
+        self.fail(why);
+        Write::Failed(self.why())
     }
 
     /// What the poll said.
@@ -263,12 +412,13 @@ impl Stream {
 
     /// Whether `readable` is due. A stream that ended has nothing more to say.
     pub(super) fn wants_read(&self) -> bool {
-        !self.ended && !self.connecting && (self.woken || (self.reading && self.readable))
+        let there = self.readable || self.tls.as_ref().is_some_and(|tls| tls.has_plain() || self.end.is_some());
+        !self.ended && !self.connecting && !self.is_shaking() && (self.woken || (self.reading && there))
     }
 
     /// Whether `writable` is due.
     pub(super) fn wants_write(&self) -> bool {
-        !self.ended && !self.connecting && self.armed && self.writable
+        !self.ended && !self.connecting && !self.is_shaking() && self.armed && self.writable && self.is_flushed()
     }
 
     /// Why it ended; to be asked of a stream that has.
@@ -287,7 +437,8 @@ impl Stream {
         socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(3))
     }
 
-    fn fail(&mut self, why: CloseReason) {
+    /// It has ended, for this reason; `closed` is due.
+    pub(super) fn fail(&mut self, why: CloseReason) {
         self.end = Some(why);
         self.ended = true;
     }
@@ -296,6 +447,7 @@ impl Stream {
         if self.budget_turn != turn {
             self.budget_turn = turn;
             self.read = 0;
+            self.fed = 0;
             self.wrote = 0;
         }
     }

@@ -7,7 +7,7 @@ use super::handler::{Handler, Next};
 use super::listener::Accept;
 use super::reactor::{Reactor, Socket};
 use super::signals::{SIGNALS, WAKER};
-use super::stream::Connect;
+use super::stream::{CloseReason, Connect, Shake};
 use super::token::Token;
 use crate::base::limits;
 
@@ -38,11 +38,13 @@ impl Reactor {
         }
         self.wait()?;
         self.turn += 1;
+        self.steps = 0;
         if self.collect() {
             self.report_signals(handler);
         }
         self.resume_listeners();
         self.file_events(handler);
+        self.expire_handshakes();
         self.report_ended(handler);
         self.time_events(handler);
         Ok(())
@@ -70,7 +72,8 @@ impl Reactor {
             return Some(Duration::ZERO);
         }
         let resume = self.paused.iter().map(|(at, _)| *at).min();
-        let nearest = [self.timers.nearest(), resume].into_iter().flatten().min()?;
+        let handshake = self.shaking.first().map(|(at, _)| *at);
+        let nearest = [self.timers.nearest(), resume, handshake].into_iter().flatten().min()?;
         Some(Duration::from_millis(nearest.since((self.clock)()).min(limits::LONGEST_POLL)))
     }
 
@@ -126,19 +129,23 @@ impl Reactor {
         self.spare_tokens = batch;
     }
 
-    /// The events of one stream: connect, then read, then write, so that an answer can leave in the turn of its question.
+    /// The events of one stream: connect, TLS handshake, then read, then write, so that an answer can leave in the turn of its question.
     /// Each step asks again what is left of the stream after the one before.
     fn serve<H: Handler + ?Sized>(&mut self, handler: &mut H, token: Token) {
         let Some(stream) = self.stream(token) else { return };
         if stream.connecting && !stream.ended {
             match stream.check_connect() {
                 Connect::Pending => return,
+                Connect::Done(_) if stream.tls.is_some() => self.start_shaking(token),
                 Connect::Done(local) => handler.connected(self, token, local),
                 Connect::Failed => {
                     self.ended.push(token);
                     return;
                 }
             }
+        }
+        if !self.step_tls(handler, token) {
+            return;
         }
         if let Some(stream) = self.stream(token)
             && stream.wants_read()
@@ -151,6 +158,80 @@ impl Reactor {
         {
             stream.armed = false;
             handler.writable(self, token);
+        }
+    }
+
+    /// What TLS has to do by itself. False when nothing else can be done with this stream now.
+    fn step_tls<H: Handler + ?Sized>(&mut self, handler: &mut H, token: Token) -> bool {
+        let (turn, steps) = (self.turn, self.steps);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let shake = match self.stream(token) {
+            Some(stream) if !stream.ended && stream.is_shaking() => {
+                if stream.readable && steps >= limits::TLS_STEPS_PER_TURN {
+                    Some((Shake::Pending, false))
+                } else {
+                    let took = stream.readable;
+                    Some((stream.shake(turn, &mut scratch), took))
+                }
+            }
+            Some(stream) if !stream.ended => match stream.flush_tls() {
+                Ok(()) => None,
+                Err(why) => {
+                    stream.fail(why);
+                    Some((Shake::Failed, false))
+                }
+            },
+            _ => None,
+        };
+        self.scratch = scratch;
+        let Some((shake, took)) = shake else { return true };
+        self.steps += usize::from(took);
+        if shake == Shake::Pending {
+            return false;
+        }
+        let mut report = None;
+        if let Some(stream) = self.stream(token)
+            && let Some(tls) = &mut stream.tls
+        {
+            let deadline = tls.deadline.take();
+            if shake == Shake::Done && std::mem::take(&mut tls.unreported) {
+                report = Some(stream.socket.local_addr());
+            }
+            if let Some(deadline) = deadline {
+                self.shaking.remove(&(deadline, token));
+            }
+        }
+        if shake == Shake::Failed {
+            self.ended.push(token);
+            return false;
+        }
+        match report {
+            Some(Ok(local)) => handler.connected(self, token, local),
+            Some(Err(error)) => {
+                if let Some(stream) = self.stream(token) {
+                    stream.fail(CloseReason::Other(error.to_string()));
+                }
+                self.ended.push(token);
+                return false;
+            }
+            None => {}
+        }
+        true
+    }
+
+    /// Ends the streams whose handshake took too long.
+    fn expire_handshakes(&mut self) {
+        while let Some(&(at, token)) = self.shaking.first()
+            && at <= self.now
+        {
+            self.shaking.pop_first();
+            if let Some(stream) = self.stream(token)
+                && !stream.ended
+            {
+                let seconds = limits::TLS_HANDSHAKE / 1000;
+                stream.fail(CloseReason::Tls(format!("TLS handshake failed: it took longer than {seconds} s")));
+                self.ended.push(token);
+            }
         }
     }
 

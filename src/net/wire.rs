@@ -68,6 +68,14 @@ impl Write for Wire {
         }
     }
 
+    /// TLS hands over several records at once.
+    fn write_vectored(&mut self, bytes: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Wire::Tcp(socket) => socket.write_vectored(bytes),
+            Wire::Unix(socket) => socket.write_vectored(bytes),
+        }
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::resolver::Resolver;
 use super::save::ConfigFile;
 use super::scripts::Scripts;
 use super::syslog::Syslog;
+use super::tls::{self, Tls};
 use super::{Shell, access, listen, sys};
 use crate::acl::Acl;
 use crate::command::{CpuTimes, Facts, LogLevel};
@@ -60,20 +61,21 @@ pub struct StartUp {
 
 impl StartUp {
     /// Says whether the server would start, as far as that can be known without changing anything outside of
-    /// this process or opening a port.
-    pub fn check(&self) -> Result<(), StartError> {
+    /// this process or opening a port. Returns what the log would say besides the configuration's own notes.
+    pub fn check(&self) -> Result<Vec<String>, StartError> {
         open_config_file(&self.config_file)?;
         let options = &self.loaded.server;
         check_listening(options)?;
         source_address(options)?;
         enter(&self.loaded.checks)?;
         access::load(options, &self.loaded.users)?;
+        let (_, notes) = Tls::load(&options.tls).map_err(no_tls)?;
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
-            listen::addresses(host, options.port)
+            listen::addresses(host, main_port(options))
                 .map_err(|why| StartError::new(format!("bind: '{host}' is no address of this machine: {why}.")))?;
         }
-        Ok(())
+        Ok(notes)
     }
 }
 
@@ -129,20 +131,29 @@ impl Server {
         config_file: String,
         executable: String,
     ) -> Result<Server, StartError> {
+        let (mut tls, notes) = Tls::load(&options.tls).map_err(no_tls)?;
+        for note in &notes {
+            warn!("{note}");
+        }
         let maxclients = descriptors(&options, &snapshot)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
         reactor
             .signals(&[libc::SIGTERM, libc::SIGINT, libc::SIGCHLD, libc::SIGHUP])
             .map_err(|why| broken("handling signals", &why))?;
         reactor.set_accepts_per_turn(options.accepts_per_turn as usize);
-        let mut listeners = Vec::new();
-        if options.port != 0 && !options.bind.is_empty() {
-            listeners = listen::listen(&mut reactor, &options.bind, options.port, options.tcp_backlog)
-                .map_err(|why| StartError::new(why.to_string()))?;
-        }
+        let mut listen_on = |port| match port {
+            0 => Ok(Vec::new()),
+            _ if options.bind.is_empty() => Ok(Vec::new()),
+            port => listen::listen(&mut reactor, &options.bind, port, options.tcp_backlog)
+                .map_err(|why| StartError::new(why.to_string())),
+        };
+        let plain = listen_on(options.port)?;
+        let secure = listen_on(options.tls.port)?;
+        tls.listeners = secure.iter().map(|(listener, _)| *listener).collect();
         let socket_file = listen_unix(&mut reactor, &options)?;
         warn_if_backlog_is_cut(&options);
-        warn_if_open(&options, &acl, &listeners.iter().map(|(_, address)| *address).collect::<Vec<_>>());
+        let strangers = if tls::keeps_strangers_out(&options.tls) { &[] } else { secure.as_slice() };
+        warn_if_open(&options, &acl, &plain.iter().chain(strangers).map(|(_, address)| *address).collect::<Vec<_>>());
 
         // From here on a failure shows in the log only.
         let (supervisor, missing) = Supervisor::find(options.supervised);
@@ -162,9 +173,11 @@ impl Server {
         };
         let mut facts = Facts::new(random_id()?);
         facts.pid = std::process::id();
-        facts.tcp_port = options.port;
-        if !listeners.is_empty() {
-            facts.listeners.push(format!("name=tcp,bind={},port={}", options.bind.join(",bind="), options.port));
+        facts.tcp_port = main_port(&options);
+        for (name, port, listeners) in [("tcp", options.port, &plain), ("tls", options.tls.port, &secure)] {
+            if !listeners.is_empty() {
+                facts.listeners.push(format!("name={name},bind={},port={port}", options.bind.join(",bind=")));
+            }
         }
         if socket_file.is_some() {
             facts.listeners.push(format!("name=unix,bind={}", options.unixsocket));
@@ -184,9 +197,9 @@ impl Server {
         facts.read_file = access::read_file;
         facts.write_file = access::write_file;
 
-        info!("Running mode=sentinel, port={}.", options.port);
+        info!("Running mode=sentinel, port={}.", facts.tcp_port);
         info!("Sentinel ID is {myid}");
-        let identity = Identity { myid, port: options.port, own_password: options.requirepass.clone() };
+        let identity = Identity { myid, port: announced_port(&options), own_password: options.requirepass.clone() };
         let mut seed = [0; 8];
         sys::entropy(&mut seed).map_err(|why| broken("drawing random numbers", &why))?;
         let now = reactor.now();
@@ -203,7 +216,8 @@ impl Server {
         let mut shell = Shell {
             desk,
             sockets,
-            links: Links::new(source),
+            links: Links::new(source, tls.connector.clone()),
+            tls,
             file,
             scripts: Scripts::default(),
             resolver: Resolver::new(waker),
@@ -284,8 +298,23 @@ fn enter(checks: &[Check]) -> Result<(), StartError> {
     Ok(())
 }
 
+/// The port that INFO shows.
+fn main_port(options: &ServerOptions) -> u16 {
+    if options.port == 0 { options.tls.port } else { options.port }
+}
+
+/// The port at which other Sentinels of our kind reach us: they use TLS when we do.
+fn announced_port(options: &ServerOptions) -> u16 {
+    let secure = options.tls.replication && options.tls.port != 0;
+    if secure || options.port == 0 { options.tls.port } else { options.port }
+}
+
+fn no_tls(why: String) -> StartError {
+    StartError::new(format!("Failed to configure TLS. {why}"))
+}
+
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
-    if options.unixsocket.is_empty() && (options.port == 0 || options.bind.is_empty()) {
+    if options.unixsocket.is_empty() && (main_port(options) == 0 || options.bind.is_empty()) {
         return Err(StartError::new("Configured to not listen anywhere, exiting: set port and bind, or unixsocket."));
     }
     Ok(())

@@ -6,10 +6,16 @@
 
 use crate::base::Millis;
 use crate::core::{ConnId, ConnKind, Gone, Input, Sentinel};
+use crate::net::tls::Connector;
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
 use crate::resp::ReplyDecoder;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+
+/// Peers whose TLS failed and of whom the log has spoken, at most.
+const COMPLAINTS: usize = 1024;
+/// How an alert begins, with which a TLS port answers plain text.
+const TLS_ALERT: [u8; 2] = [21, 3];
 
 #[derive(Debug)]
 pub struct Links {
@@ -19,6 +25,10 @@ pub struct Links {
     dirty: Vec<ConnId>,
     /// `bind-source-addr`.
     source: Option<IpAddr>,
+    /// New links use TLS.
+    pub tls: Option<Connector>,
+    /// What was said of whom, so that a link that fails every second is not written of every second.
+    complaints: BTreeMap<SocketAddr, String>,
     /// What the core has to hear and could not be told in the middle of an effect.
     untold: VecDeque<Input>,
     incoming: Vec<u8>,
@@ -28,8 +38,11 @@ pub struct Links {
 #[derive(Debug)]
 struct Line {
     stream: Token,
+    to: SocketAddr,
     kind: ConnKind,
     up: bool,
+    /// Something came from there.
+    heard: bool,
     /// On the dirty list.
     queued: bool,
     decoder: ReplyDecoder,
@@ -38,12 +51,14 @@ struct Line {
 
 impl Links {
     #[must_use]
-    pub fn new(source: Option<IpAddr>) -> Links {
+    pub fn new(source: Option<IpAddr>, tls: Option<Connector>) -> Links {
         Links {
             by_conn: BTreeMap::new(),
             by_stream: BTreeMap::new(),
             dirty: Vec::new(),
             source,
+            tls,
+            complaints: BTreeMap::new(),
             untold: VecDeque::new(),
             incoming: Vec::new(),
         }
@@ -53,11 +68,18 @@ impl Links {
     pub fn connect(&mut self, reactor: &mut Reactor, conn: ConnId, to: SocketAddr, kind: ConnKind) {
         // The source address is for nodes of its family; the others are reached from wherever the route goes.
         let source = self.source.filter(|source| source.is_ipv4() == to.is_ipv4());
-        match reactor.connect(to, source) {
+        let begun = match &self.tls {
+            Some(connector) => reactor.connect_tls(to, source, connector),
+            None => reactor.connect(to, source),
+        };
+        match begun {
             Ok(stream) => {
                 let decoder = ReplyDecoder::new();
                 self.by_stream.insert(stream, conn);
-                self.by_conn.insert(conn, Line { stream, kind, up: false, queued: false, decoder, out: Vec::new() });
+                self.by_conn.insert(
+                    conn,
+                    Line { stream, to, kind, up: false, heard: false, queued: false, decoder, out: Vec::new() },
+                );
             }
             Err(why) => self.untold.push_back(Input::Closed { conn, why: Gone::Other(why.to_string()) }),
         }
@@ -78,6 +100,12 @@ impl Links {
     pub fn close(&mut self, reactor: &mut Reactor, conn: ConnId) {
         if let Some(line) = self.by_conn.remove(&conn) {
             self.by_stream.remove(&line.stream);
+            if reactor.is_shaking(line.stream) {
+                self.complain(
+                    line.to,
+                    "TLS handshake failed: no answer; the node hangs, or speaks plain text on that port",
+                );
+            }
             reactor.close(line.stream);
         }
     }
@@ -105,7 +133,15 @@ impl Links {
     #[must_use]
     pub fn closed(&mut self, stream: Token, why: &CloseReason) -> Option<Input> {
         let conn = self.by_stream.remove(&stream)?;
-        self.by_conn.remove(&conn);
+        if let Some(line) = self.by_conn.remove(&conn) {
+            match why {
+                CloseReason::Tls(text) => self.complain(line.to, text),
+                CloseReason::Eof | CloseReason::Reset if self.tls.is_none() && line.up && !line.heard => {
+                    self.suspect(line.to);
+                }
+                _ => {}
+            }
+        }
         let why = match why {
             CloseReason::Refused => Gone::Refused,
             other => Gone::Other(other.to_string()),
@@ -124,12 +160,25 @@ impl Links {
                 // An end is reported by `closed`.
                 Read::Blocked | Read::Eof | Read::Failed(_) => return,
             }
+            let first = !std::mem::replace(&mut line.heard, true);
+            if first && !self.complaints.is_empty() && !self.incoming.starts_with(&TLS_ALERT) {
+                // It has come about after all; the next failure is news again.
+                self.complaints.remove(&line.to);
+            }
             line.decoder.extend(&self.incoming);
             loop {
                 match line.decoder.next() {
                     Ok(Some(reply)) => sentinel.handle(now, Input::Reply { conn, kind: line.kind, reply }),
                     Ok(None) => break,
                     Err(error) => {
+                        let (to, alert) = (line.to, self.incoming.starts_with(&TLS_ALERT));
+                        if alert && self.tls.is_none() {
+                            self.complain(
+                                to,
+                                "it answers plain text with a TLS alert: either tls-replication is to be yes here, \
+                                 or the server's plain port to be used",
+                            );
+                        }
                         // Whoever answers like this is no server; dialling it again is the core's to decide.
                         self.close(reactor, conn);
                         sentinel.handle(now, Input::Closed { conn, why: Gone::Other(error.to_string()) });
@@ -138,6 +187,34 @@ impl Links {
                 }
             }
         }
+    }
+
+    /// Says in the log what is wrong between us and a node, once.
+    fn complain(&mut self, to: SocketAddr, text: &str) {
+        if self.complaints.get(&to).is_none_or(|said| said != text) {
+            log::warn!("The link to {to} fails: {text}");
+            self.remember(to, text);
+        }
+    }
+
+    /// A node took the connection and hung up without a word. That is how OpenSSL treats plain text, but also how a server
+    /// ends that was just started; so the second time in a row counts.
+    fn suspect(&mut self, to: SocketAddr) {
+        match self.complaints.get(&to) {
+            None => self.remember(to, ""),
+            Some(_) => self.complain(
+                to,
+                "it hangs up before it has answered anything, as a TLS port does with plain text; with tls-replication yes \
+                 links use TLS",
+            ),
+        }
+    }
+
+    fn remember(&mut self, to: SocketAddr, text: &str) {
+        if self.complaints.len() >= COMPLAINTS {
+            self.complaints.clear();
+        }
+        self.complaints.insert(to, text.to_owned());
     }
 
     /// A write asked for can go on.

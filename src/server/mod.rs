@@ -18,6 +18,7 @@
 //! | `links` | connections to masters, replicas and peers |
 //! | `save` | the configuration file as the durable state |
 //! | `log`, `syslog`, `notify`, `listen` | log lines, systemd and upstart, addresses and sockets to listen on |
+//! | `tls` | certificates, at the start and on SIGHUP |
 //! | `scripts`, `resolver` | processes and the one helper thread |
 //! | `sys` | what std lacks; the only `unsafe` |
 
@@ -34,6 +35,7 @@ mod save;
 mod scripts;
 mod sys;
 mod syslog;
+mod tls;
 
 pub use boot::{Server, StartError, StartUp};
 
@@ -51,6 +53,7 @@ use save::ConfigFile;
 use scripts::Scripts;
 use std::net::SocketAddr;
 use std::time::Instant;
+use tls::Tls;
 
 /// How often counters are sampled for the rates in INFO, and how often clients are looked through, in ms.
 const SAMPLE_PERIOD: u64 = 100;
@@ -63,6 +66,7 @@ struct Shell {
     desk: Desk,
     sockets: Sockets,
     links: Links,
+    tls: Tls,
     file: ConfigFile,
     scripts: Scripts,
     resolver: Resolver,
@@ -198,8 +202,12 @@ impl Handler for Shell {
         }
     }
 
-    fn accepted(&mut self, reactor: &mut Reactor, _listener: Token, stream: Token, peer: Option<SocketAddr>) {
+    fn accepted(&mut self, reactor: &mut Reactor, listener: Token, stream: Token, peer: Option<SocketAddr>) {
         self.advance(reactor);
+        if !self.tls.accepted(reactor, listener, stream) {
+            reactor.close(stream);
+            return;
+        }
         self.sockets.accepted(reactor, stream, peer, &mut self.desk);
     }
 
@@ -256,6 +264,10 @@ impl Handler for Shell {
                 let name = if signal == libc::SIGINT { "SIGINT" } else { "SIGTERM" };
                 warn!("Received {name}, shutting down...");
                 reactor.stop();
+            }
+            libc::SIGHUP if self.desk.options.tls.is_on() => {
+                self.tls.reload(&self.desk.options.tls);
+                self.links.tls.clone_from(&self.tls.connector);
             }
             other => ::log::info!("Received signal {other}, which changes nothing."),
         }
