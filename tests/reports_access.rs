@@ -114,7 +114,7 @@ fn r96_a_right_that_is_missing_is_told_once_and_not_with_every_try() {
 }
 
 #[test]
-fn r103_without_descriptors_it_stays_up_and_goes_on_when_there_are_some() {
+fn r103_links_that_are_lost_while_there_are_no_descriptors_come_back_when_there_are_some() {
     let Some(prlimit) = present(find_program("prlimit"), "prlimit") else { return };
     let standin = StandIn::start();
     let masters: Vec<u16> = standin.servers(vec![Spec::master(); 20]).iter().map(|server| server.port).collect();
@@ -128,6 +128,8 @@ fn r103_without_descriptors_it_stays_up_and_goes_on_when_there_are_some() {
         |sentinel: &Sentinel| (0..20).filter(|n| master_field(sentinel, &format!("m{n}"), "flags") == "master").count();
     wait_for(LIMIT, "all links", || well(&sentinel) == 20);
     let mut conn = sentinel.conn();
+    // Answered, and so accepted, while there are descriptors.
+    assert_eq!(text(&conn.cmd(&["PING"])), "PONG");
     let id = sentinel.process().id();
     let limit = |files: &str| {
         let done = Command::new(&prlimit).args(["--pid", &id.to_string(), &format!("--nofile={files}:")]).status();

@@ -4,7 +4,7 @@
 mod live;
 mod support;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use live::{LIMIT, master_field};
 use support::conn::{Conn, info, items, map, maps, text, texts};
@@ -57,8 +57,11 @@ fn r67_a_replica_in_trouble_is_shown_word_for_word_as_redis_sentinel_shows_it() 
     let flat = shown("a replica that is well", "slave", "ok");
     assert_eq!(flat[31], "ok");
     standin.answer_error(port, Some("LOADING Redis is loading the dataset in memory"));
-    // An answer like this is a sign of life.
-    std::thread::sleep(Duration::from_millis(1500));
+    // An answer like this is a sign of life: many such answers, and for longer than down-after.
+    let (begin, before) = (Instant::now(), standin.calls(port)["ping"]);
+    wait_for(LIMIT, "many answers", || {
+        standin.calls(port)["ping"] >= before + 4 && begin.elapsed() > Duration::from_millis(1200)
+    });
     assert_eq!(shown("one that loads", "slave", "ok")[31], "ok");
     standin.answer_error(port, None);
     standin.lie_about(port, "master_link_status", Some("down"));
