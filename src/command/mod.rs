@@ -34,7 +34,7 @@ use crate::resp::{Argv, Proto};
 use call::Call;
 
 /// The version of redis-sentinel that we answer like; clients compare it.
-pub const COMPATIBLE_VERSION: &str = "7.4.0";
+pub const COMPATIBLE_VERSION: &str = crate::config::AS_REDIS;
 
 /// What a handler works on.
 pub struct World<'a> {
