@@ -127,8 +127,8 @@ fn finish(world: &mut World<'_>, client: ClientId, mut out: Vec<u8>, start: usiz
             }
         }
     }
-    // Meant for the next command of another kind: whatever CLIENT does lets it stand.
-    if !asked.last_command.starts_with("client|") {
+    // Meant for the next command of another kind: whatever CLIENT does or refuses lets it stand.
+    if !matches!(found, Found::Command(command) if command.full.starts_with("client|")) {
         asked.tracking.caching = None;
     }
     // Nothing was published meanwhile: messages come from events, and those are drained after the requests.
