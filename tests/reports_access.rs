@@ -1,5 +1,5 @@
 //! Reports of users, group G: passwords, rights, descriptors. The numbers are those of the collection of reports; R98 and
-//! R100 are held by `tests/acl_*`.
+//! R100 are held by `tests/acl_*`, R101 and R102 by `tests/tls_*`.
 
 mod live;
 mod support;
