@@ -167,6 +167,7 @@ fn tracking_is_accepted_and_remembered_because_clients_insist() {
             "CLIENT TRACKING ON BCAST PREFIX a PREFIX ab",
             "-ERR Prefix 'a' overlaps with another provided prefix 'ab'. Prefixes for a single client must not overlap.\r\n",
         ),
+        ("CLIENT TRACKING ON REDIRECT 1 REDIRECT 1", "-ERR A client can only redirect to a single other client\r\n"),
         ("CLIENT GETREDIR", ":-1\r\n"),
         ("CLIENT TRACKING ON OPTIN", "+OK\r\n"),
         ("CLIENT GETREDIR", ":0\r\n"),
@@ -181,6 +182,16 @@ fn tracking_is_accepted_and_remembered_because_clients_insist() {
             "CLIENT TRACKINGINFO",
             "*6\r\n$5\r\nflags\r\n*3\r\n$2\r\non\r\n$5\r\noptin\r\n$11\r\ncaching-yes\r\n$8\r\nredirect\r\n:0\r\n\
              $8\r\nprefixes\r\n*0\r\n",
+        ),
+        (
+            "CLIENT TRACKINGINFO",
+            "*6\r\n$5\r\nflags\r\n*3\r\n$2\r\non\r\n$5\r\noptin\r\n$11\r\ncaching-yes\r\n$8\r\nredirect\r\n:0\r\n\
+             $8\r\nprefixes\r\n*0\r\n",
+        ),
+        ("PING", "+PONG\r\n"),
+        (
+            "CLIENT TRACKINGINFO",
+            "*6\r\n$5\r\nflags\r\n*2\r\n$2\r\non\r\n$5\r\noptin\r\n$8\r\nredirect\r\n:0\r\n$8\r\nprefixes\r\n*0\r\n",
         ),
         ("CLIENT TRACKING ON BCAST", &format!("-ERR {conflict}\r\n")),
         ("CLIENT TRACKING ON OPTOUT", &format!("-ERR {other}\r\n")),
@@ -210,6 +221,10 @@ fn pausing_and_unblocking_answer_as_the_reference_does() {
         ("CLIENT PAUSE -1", "-ERR timeout is negative\r\n"),
         ("CLIENT PAUSE 1 foo", "-ERR CLIENT PAUSE mode must be WRITE or ALL\r\n"),
         ("CLIENT PAUSE 1 WRITE", "+OK\r\n"),
+        (
+            "CLIENT PAUSE 1 WRITE x",
+            "-ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.\r\n",
+        ),
         ("CLIENT UNPAUSE", "+OK\r\n"),
         ("CLIENT UNBLOCK x", "-ERR value is not an integer or out of range\r\n"),
         ("CLIENT UNBLOCK 1", ":0\r\n"),

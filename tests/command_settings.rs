@@ -265,14 +265,18 @@ fn failures_are_simulated_on_request() {
     let mut bench = Bench::new();
     let client = bench.client();
     let list = "*2\r\n$20\r\ncrash-after-election\r\n$21\r\ncrash-after-promotion\r\n";
-    for (words, reply) in [
-        ("help", list),
-        ("HELP foo", list),
-        ("x", "-ERR Unknown failure simulation specified\r\n"),
-        ("crash-after-election foo", "-ERR Unknown failure simulation specified\r\n"),
+    // Every call begins with none, and what stands before a wrong word counts, as in the reference.
+    for (words, reply, flags) in [
+        ("help", list, 0),
+        ("HELP foo", list, 0),
+        ("x", "-ERR Unknown failure simulation specified\r\n", 0),
+        ("crash-after-election foo", "-ERR Unknown failure simulation specified\r\n", 1),
+        ("crash-after-promotion help", list, 2),
+        ("crash-after-promotion crash-after-election", "+OK\r\n", 3),
+        ("x", "-ERR Unknown failure simulation specified\r\n", 0),
     ] {
         assert_eq!(bench.ask(client, &format!("SENTINEL simulate-failure {words}")), reply, "{words}");
-        assert_eq!(bench.sentinel.simulate_failure_flags(), 0);
+        assert_eq!(bench.sentinel.simulate_failure_flags(), flags, "{words}");
     }
     assert_eq!(bench.ask(client, "SENTINEL SIMULATE-FAILURE crash-after-promotion"), "+OK\r\n");
     assert!(bench.ask(client, "INFO sentinel").contains("sentinel_simulate_failure_flags:2\r\n"));

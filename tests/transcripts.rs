@@ -9,20 +9,27 @@
 //! sentinel [seed=N]                     a fresh Sentinel (id 1111…, port 26379)
 //! monitor NAME HOST:PORT QUORUM         SENTINEL MONITOR
 //! set NAME down-after|failover-timeout|quorum|parallel-syncs N
+//! set NAME notification-script|client-reconfig-script PATH
 //! peer N NAME                           a hello of peer N (id NNNN…, port 26379+N) about the master's present address
-//! hello PAYLOAD                         a hello as it stands; $N is the id of peer N
+//! hello PAYLOAD                         a hello as it stands, published to us; $N is the id of peer N
+//! heard PORT PAYLOAD                    the same, heard on the Pub/Sub connection to that port
 //! up PORT                               the connections under way to this port are established (and subscribed)
 //! down PORT refused|reset               its connections end
 //! info PORT key:value …                 what INFO there says from now on
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
+//! vote PORT granted                     it holds the master down and votes for whoever asks
 //! answer PORT [quiet]                   every request outstanding there is answered
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
 //! failover NAME, reset GLOB, remove NAME
+//! restart                               the Sentinel dies and starts again with what it has saved
 //! wait MS [answering PORT,PORT…]        time passes; the named ports answer at once meanwhile
+//! frozen MS                             time passes, but not for us
+//! script-ends CODE                      the script that runs longest ends
 //! save-fails yes|no
 //! options resolve-hostnames|announce-hostnames yes|no
 //! resolved HOST IP|-                    a look-up is answered
 //! addr NAME                             prints how the master is told and saved
+//! known NAME                            prints who is known, and what is saved about them
 //! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
 //! ```
 
@@ -30,8 +37,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use watchfire::base::Millis;
-use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, Sentinel, Snapshot};
+use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot};
 use watchfire::resp::{Argv, Reply, RequestDecoder};
+
+fn identity() -> Identity {
+    Identity { myid: run_id(1), port: 26379, own_password: Vec::new() }
+}
 
 fn run_id(n: u32) -> RunId {
     RunId::parse(&format!("{n:x}").repeat(40).as_bytes()[..40]).expect("hex digits")
@@ -48,7 +59,8 @@ struct Story {
     now: Millis,
     conns: BTreeMap<ConnId, (ConnKind, Wire)>,
     infos: BTreeMap<u16, String>,
-    votes: BTreeMap<u16, Reply>,
+    votes: BTreeMap<u16, Option<Reply>>,
+    scripts: Vec<ScriptId>,
     save_fails: bool,
     quiet: bool,
     out: String,
@@ -56,13 +68,13 @@ struct Story {
 
 impl Story {
     fn new(seed: u64) -> Story {
-        let identity = Identity { myid: run_id(1), port: 26379, own_password: Vec::new() };
         Story {
-            core: Sentinel::new(identity, &Snapshot::default(), seed, Millis(0)),
+            core: Sentinel::new(identity(), &Snapshot::default(), seed, Millis(0)),
             now: Millis(0),
             conns: BTreeMap::new(),
             infos: BTreeMap::new(),
             votes: BTreeMap::new(),
+            scripts: Vec::new(),
             save_fails: false,
             quiet: false,
             out: String::new(),
@@ -100,7 +112,8 @@ impl Story {
                         if *kind == ConnKind::Command {
                             wire.requests.push(words.clone());
                         }
-                        let routine = matches!(words[0].as_str(), "PING" | "INFO" | "PUBLISH" | "CLIENT" | "SUBSCRIBE");
+                        let routine = matches!(words[0].as_str(), "PING" | "INFO" | "PUBLISH" | "SUBSCRIBE")
+                            || words[..2.min(words.len())] == ["CLIENT", "SETNAME"];
                         if !self.quiet || !routine {
                             self.say(&format!("send {port} {}", words.join(" ")));
                         }
@@ -112,6 +125,10 @@ impl Story {
                 }
                 Effect::Event { channel, payload, .. } => self.say(&format!("event {channel} {payload}")),
                 Effect::Log { text, .. } => self.say(&format!("log {text}")),
+                Effect::RunScript { script, argv } => {
+                    self.scripts.push(script);
+                    self.say(&format!("run {}", argv.join(" ")));
+                }
                 Effect::Resolve { host } => self.say(&format!("resolve {host}")),
                 other => self.say(&format!("{other:?}")),
             }
@@ -137,12 +154,30 @@ impl Story {
                 "PING" => Reply::Simple(b"PONG".to_vec()),
                 "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
                 "PUBLISH" => Reply::Integer(1),
-                "SENTINEL" => self.votes.get(&port).cloned().unwrap_or_else(|| vote_reply(false, None, 0)),
+                "SENTINEL" => match self.votes.get(&port) {
+                    Some(Some(reply)) => reply.clone(),
+                    Some(None) => {
+                        let leader = RunId::parse(request[5].as_bytes());
+                        vote_reply(true, leader, leader.map_or(0, |_| request[4].parse().expect("an epoch")))
+                    }
+                    None => vote_reply(false, None, 0),
+                },
                 "EXEC" => Reply::Array(vec![]),
                 _ => Reply::Simple(b"OK".to_vec()),
             };
             self.handle(Input::Reply { conn, kind, reply });
+            if request[0] == "PUBLISH" {
+                self.heard(port, &request[2]);
+            }
         }
+    }
+
+    /// What was published at a server comes out of the Pub/Sub connection to it, if there is one.
+    fn heard(&mut self, port: u16, payload: &str) {
+        let of = self.conns_of(port).into_iter().find(|(_, kind)| *kind == ConnKind::PubSub);
+        let Some((conn, kind)) = of else { return };
+        let parts = ["message", "__sentinel__:hello", payload].map(|part| Reply::Bulk(part.as_bytes().to_vec()));
+        self.handle(Input::Reply { conn, kind, reply: Reply::Array(parts.to_vec()) });
     }
 
     fn wait(&mut self, span: u64, answering: &[u16]) {
@@ -185,12 +220,14 @@ impl Story {
                 }
             }
             ["set", name, what, value] => {
-                let n = value.parse().expect("a number");
+                let number = || value.parse::<u32>().expect("a number");
                 let change = match *what {
-                    "down-after" => Change::DownAfter(n),
-                    "failover-timeout" => Change::FailoverTimeout(n),
-                    "quorum" => Change::Quorum(u32::try_from(n).expect("small")),
-                    "parallel-syncs" => Change::ParallelSyncs(u32::try_from(n).expect("small")),
+                    "down-after" => Change::DownAfter(number().into()),
+                    "failover-timeout" => Change::FailoverTimeout(number().into()),
+                    "quorum" => Change::Quorum(number()),
+                    "parallel-syncs" => Change::ParallelSyncs(number()),
+                    "notification-script" => Change::NotificationScript((*value).to_owned()),
+                    "client-reconfig-script" => Change::ClientReconfigScript((*value).to_owned()),
                     other => panic!("no such setting: {other}"),
                 };
                 self.core.set(self.now, name.as_bytes(), vec![change]).expect("a master of that name");
@@ -213,10 +250,13 @@ impl Story {
                 self.drain();
             }
             ["hello", payload] => {
-                let payload =
-                    (1..=9).fold((*payload).to_owned(), |text, n| text.replace(&format!("${n}"), run_id(n).as_str()));
-                self.core.hello(self.now, payload.as_bytes());
+                self.core.hello(self.now, with_ids(payload).as_bytes());
                 self.drain();
+            }
+            ["heard", at, payload] => {
+                let at = port(at);
+                assert!(self.conns_of(at).iter().any(|(_, kind)| *kind == ConnKind::PubSub), "nobody listens at {at}");
+                self.heard(at, &with_ids(payload));
             }
             ["up", at] => {
                 for (conn, kind) in self.conns_of(port(at)) {
@@ -238,11 +278,14 @@ impl Story {
             ["info", at, lines @ ..] => {
                 self.infos.insert(port(at), lines.join("\r\n") + "\r\n");
             }
+            ["vote", at, "granted"] => {
+                self.votes.insert(port(at), None);
+            }
             ["vote", at, facts @ ..] => {
                 let fact = |key: &str| facts.iter().find_map(|fact| fact.strip_prefix(key)?.strip_prefix('='));
                 let leader = fact("for").map(|n| run_id(n.parse().expect("a peer's number")));
                 let epoch = fact("epoch").map_or(0, |epoch| epoch.parse().expect("an epoch"));
-                self.votes.insert(port(at), vote_reply(fact("down") == Some("1"), leader, epoch));
+                self.votes.insert(port(at), Some(vote_reply(fact("down") == Some("1"), leader, epoch)));
             }
             ["answer", at] => self.answer(port(at)),
             ["question", at, epoch, who] => {
@@ -269,6 +312,17 @@ impl Story {
                 self.drain();
                 self.say(&format!("{outcome:?}"));
             }
+            ["restart"] => {
+                let snapshot = self.core.snapshot();
+                self.conns.clear();
+                self.core = Sentinel::new(identity(), &snapshot, 1, self.now);
+                self.drain();
+            }
+            ["frozen", span] => self.now = self.now + span.parse::<u64>().expect("ms"),
+            ["script-ends", code] => {
+                let script = self.scripts.remove(0);
+                self.handle(Input::ScriptEnded { script, code: code.parse().ok(), signal: None });
+            }
             ["wait", span] => self.wait(span.parse().expect("ms"), &[]),
             ["wait", span, "answering", ports] => {
                 let ports: Vec<u16> = ports.split(',').map(port).collect();
@@ -293,11 +347,36 @@ impl Story {
                 let saved = format!("{} {} {:?}", saved.host, saved.port, saved.known_replicas);
                 self.say(&format!("told {told}; replicas {}; saved {saved}", replicas.join(" ")));
             }
+            ["known", name] => {
+                let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
+                let peers: Vec<String> = master.peers.values().map(|p| format!("{}@{}", p.run_id, p.addr)).collect();
+                let replicas: Vec<String> =
+                    master.replicas.values().filter(|r| !r.hidden).map(|r| r.node.addr.to_string()).collect();
+                let snapshot = self.core.snapshot();
+                let saved = snapshot.masters.iter().find(|saved| saved.name == *name).expect("it is saved");
+                let saved_peers: Vec<String> =
+                    saved.known_peers.iter().map(|p| format!("{}@{}:{}", p.run_id, p.host, p.port)).collect();
+                let saved_replicas: Vec<String> =
+                    saved.known_replicas.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+                self.say(&format!("sentinels [{}] replicas [{}]", peers.join(" "), replicas.join(" ")));
+                self.say(&format!(
+                    "saved {} {}: sentinels [{}] replicas [{}]",
+                    saved.host,
+                    saved.port,
+                    saved_peers.join(" "),
+                    saved_replicas.join(" ")
+                ));
+            }
             ["save-fails", word] => self.save_fails = *word == "yes",
             ["quiet"] => self.quiet = true,
             other => panic!("not understood: {other:?}"),
         }
     }
+}
+
+/// `$N` stands for the id of peer N.
+fn with_ids(text: &str) -> String {
+    (1..=9).fold(text.to_owned(), |text, n| text.replace(&format!("${n}"), run_id(n).as_str()))
 }
 
 fn vote_reply(down: bool, leader: Option<RunId>, epoch: i64) -> Reply {

@@ -308,6 +308,9 @@ pub(super) fn reply(call: &mut Call<'_, '_>) {
 /// client asked it to would be a Sentinel that is down.
 pub(super) fn pause(call: &mut Call<'_, '_>) {
     let argv = call.argv;
+    if argv.len() > 4 {
+        return call.wrong_subcommand();
+    }
     if let Some(mode) = argv.get(3)
         && !mode.eq_ignore_ascii_case(b"write")
         && !mode.eq_ignore_ascii_case(b"all")
@@ -350,6 +353,9 @@ pub(super) fn tracking(call: &mut Call<'_, '_>) {
     while let Some(option) = argv.get(at) {
         let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
         match (argv.get(at + 1), ()) {
+            (Some(_), ()) if is("REDIRECT") && wanted.redirect != 0 => {
+                return call.error("ERR A client can only redirect to a single other client");
+            }
             (Some(value), ()) if is("REDIRECT") => {
                 let Some(id) = parse_integer(value) else { return call.not_an_integer() };
                 if call.world.clients.get(ClientId(id.cast_unsigned())).is_none() {

@@ -439,16 +439,7 @@ static SENTINEL: Table = Table::new(&[
         admin::monitor
     ),
     sentinel!("myid", 2, ADMIN, "6.2.0", "O(1)", "", "The id of this Sentinel.", sentinel::myid),
-    sentinel!(
-        "pending-scripts",
-        2,
-        ADMIN,
-        "2.8.4",
-        "O(N) in scripts",
-        "",
-        "Scripts that run or wait to run.",
-        show::pending_scripts
-    ),
+    sentinel!("pending-scripts", 2, ADMIN, "2.8.4", "", "", "Scripts that run or wait to run.", show::pending_scripts),
     sentinel!("primaries", 2, ADMIN, "2.8.4", "O(N) in masters", "", "MASTERS under Valkey's name.", show::masters),
     sentinel!("primary", 3, ADMIN, "2.8.4", "O(1)", "<master-name>", "MASTER under Valkey's name.", show::master),
     sentinel!("remove", 3, ADMIN, "2.8.4", "O(1)", "<master-name>", "Stops watching a master.", admin::remove),

@@ -34,7 +34,7 @@ use crate::resp::{Argv, Proto};
 use call::Call;
 
 /// The version of redis-sentinel that we answer like; clients compare it.
-pub const COMPATIBLE_VERSION: &str = "7.4.0";
+pub const COMPATIBLE_VERSION: &str = crate::config::AS_REDIS;
 
 /// What a handler works on.
 pub struct World<'a> {
@@ -127,7 +127,8 @@ fn finish(world: &mut World<'_>, client: ClientId, mut out: Vec<u8>, start: usiz
             }
         }
     }
-    if asked.last_command != "client|caching" {
+    // Meant for the next command of another kind: whatever CLIENT does or refuses lets it stand.
+    if !matches!(found, Found::Command(command) if command.full.starts_with("client|")) {
         asked.tracking.caching = None;
     }
     // Nothing was published meanwhile: messages come from events, and those are drained after the requests.

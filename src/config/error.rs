@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The version in the first line of an error block. Wrappers look for the words around it, in Redis's shape.
-pub const AS_REDIS: &str = "7.4.1";
+/// The version of redis-sentinel that we are compatible with, wherever one is told: HELLO, INFO, the error block.
+pub const AS_REDIS: &str = "7.4.0";
 
 /// A line that cannot be used. [`Display`](fmt::Display) gives the block that belongs on stderr before exit 1.
 #[derive(Clone, Debug, PartialEq, Eq)]

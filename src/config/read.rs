@@ -6,7 +6,7 @@ use super::error::{ConfigError, Fault};
 use super::options::ServerOptions;
 use super::statement::{self, Clause, NO_SUCH_MASTER, Statement};
 use crate::base::quote;
-use crate::core::{KnownPeer, MasterSnapshot, RunId, Settings, Snapshot};
+use crate::core::{Addr, KnownPeer, MasterSnapshot, RunId, Settings, Snapshot};
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
@@ -555,6 +555,18 @@ impl Masters {
     /// What cannot be judged line by line.
     fn finish(self, notes: &mut Vec<String>) -> Snapshot {
         let mut snapshot = self.snapshot;
+        let options = &snapshot.options;
+        let named = |master: &&MasterSnapshot| Addr::new(&master.host, master.port).is_named();
+        if options.resolve_hostnames
+            && !options.announce_hostnames
+            && let Some(master) = snapshot.masters.iter().find(named)
+        {
+            notes.push(format!(
+                "{}: resolve-hostnames without announce-hostnames: clients are told addresses as they are seen from \
+                 here, not names",
+                master.name
+            ));
+        }
         for master in &mut snapshot.masters {
             snapshot.current_epoch = snapshot.current_epoch.max(master.config_epoch);
             let own = snapshot.myid;

@@ -237,7 +237,7 @@ impl Sentinel {
         self.out.alert(master, "+failover-state-reconf-slaves", text);
         self.enter(now, id, Step::ReconfReplicas { promoted });
         self.announce_switch(id, &from, &to);
-        self.run_reconfig_script(now, id, "leader", &from, &to);
+        self.run_reconfig_script(id, "leader", &from, &to);
         self.hello_to_everybody(now, id);
     }
 

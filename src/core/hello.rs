@@ -7,7 +7,8 @@ use super::model::Peer;
 use super::{Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
-/// A copied `myid` and a conflict of configurations are reported at most this often, ms.
+/// A mistake of the set-up (a copied `myid`, another master) and a conflict of configurations are reported at most this
+/// often, ms.
 const REPORT_PERIOD: u64 = 60_000;
 /// Longest host that is taken from a peer: a DNS name's limit.
 const HOST_MAX: usize = 253;
@@ -124,7 +125,13 @@ impl Sentinel {
         let master = self.masters.get(&id)?;
         let known = master.peers.values().find(|peer| peer.run_id == hello.run_id);
         if let Some(peer) = known.filter(|peer| peer.addr.same(&hello.addr)) {
-            return Some(peer.id);
+            let peer = peer.id;
+            // Another may live there under a name that meant nothing when the two were met.
+            if master.peers.values().any(|other| other.id != peer && other.addr.same(&hello.addr)) {
+                self.drop_squatters(&hello.addr, hello.run_id);
+            }
+            self.name_peer(id, peer, &hello.addr);
+            return Some(peer);
         }
         if known.is_some() {
             let text = format!(
@@ -145,6 +152,18 @@ impl Sentinel {
         Some(peer.id)
     }
 
+    /// A peer that we know by its address announces a name: that is how it is known from now on.
+    fn name_peer(&mut self, id: MasterId, peer: PeerId, addr: &Addr) {
+        let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) else { return };
+        if addr.is_named() && !peer.addr.is_named() {
+            peer.addr = addr.clone();
+            if let Some(link) = self.links.get_mut(&peer.link) {
+                link.addr = addr.clone();
+            }
+            self.out.mark_dirty();
+        }
+    }
+
     pub(super) fn add_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) {
         let link = self.peer_link(now, run_id, addr, id);
         let peer = PeerId(self.fresh_id());
@@ -158,6 +177,7 @@ impl Sentinel {
                 link,
                 sdown: None,
                 last_down: None,
+                split_reported: None,
                 agrees: false,
                 heard: None,
                 asked: None,
@@ -235,13 +255,38 @@ impl Sentinel {
         }
     }
 
+    /// Two addresses under config epoch 0 come from no failover: somebody wrote them into two files. No epoch will
+    /// ever decide between them, so the operator has to.
+    fn report_split(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let ours = current_addr(master).clone();
+        let unknown = ours.ip.is_none() || hello.master_addr.ip.is_none();
+        if hello.config_epoch != 0 || master.config_epoch != 0 || unknown || ours.same(&hello.master_addr) {
+            return;
+        }
+        let Some(peer) = master.peers.get_mut(&peer) else { return };
+        if peer.split_reported.is_some_and(|at| now.since(at) < REPORT_PERIOD) {
+            return;
+        }
+        peer.split_reported = Some(now);
+        let text = format!(
+            "The Sentinel {} at {} monitors {} as {}, and we monitor {ours}, both without a failover: one of the two \
+             configurations is wrong",
+            peer.run_id, peer.addr, hello.master_addr, hello.master_name
+        );
+        self.out.log(Level::Warning, text);
+    }
+
     /// A larger config epoch names the master's address from now on. Two addresses under one config epoch are what
     /// two failovers leave behind that were forced without a majority; then all must choose the same one, so the
     /// larger address stands.
     fn adopt_config(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
         let Some(master) = self.masters.get_mut(&id) else { return };
         let (ours, theirs) = (current_addr(master), &hello.master_addr);
-        let collides = hello.config_epoch == master.config_epoch && hello.config_epoch > 0 && !ours.same(theirs);
+        // A name that was not looked up yet may be that very address.
+        let known = ours.ip.is_some() && theirs.ip.is_some();
+        let disputed = hello.config_epoch == master.config_epoch && hello.config_epoch > 0;
+        let collides = disputed && known && !ours.same(theirs);
         if collides && master.conflict_reported.is_none_or(|at| now.since(at) >= REPORT_PERIOD) {
             master.conflict_reported = Some(now);
             let (ours, theirs) = (current_addr(master), &hello.master_addr);
@@ -255,6 +300,7 @@ impl Sentinel {
         let ours = current_addr(master);
         let yields = collides && (ours.ip, ours.port) < (theirs.ip, theirs.port);
         if hello.config_epoch <= master.config_epoch && !yields {
+            self.report_split(now, id, peer, hello);
             return;
         }
         master.config_epoch = hello.config_epoch;
@@ -270,7 +316,7 @@ impl Sentinel {
             self.out.alert(master, "+config-update-from", text);
         }
         self.announce_switch(id, &from, &hello.master_addr);
-        self.run_reconfig_script(now, id, "observer", &from, &hello.master_addr);
+        self.run_reconfig_script(id, "observer", &from, &hello.master_addr);
         self.switch_to(now, id, hello.master_addr.clone());
     }
 }

@@ -149,6 +149,17 @@ impl Sentinel {
             let channel = if role == Role::Master { "+role-change" } else { "-role-change" };
             self.out.event(Level::Verbose, channel, text);
         }
+        if first && role == Role::Replica {
+            let of = match (&report.master_host, report.master_port) {
+                (Some(host), Some(port)) => format!(" of {}", Addr::new(host, port)),
+                _ => String::new(),
+            };
+            let text = format!(
+                "{} says that it is a replica{of}: is it the node that should be monitored?",
+                self.out.master(master)
+            );
+            self.out.log(Level::Warning, text);
+        }
         // A master that turned replica is judged by the clock, a master that is well again lets others be mended.
         self.act(now, id);
     }
@@ -163,6 +174,14 @@ impl Sentinel {
                 continue;
             }
             if let Some(replica) = master.replicas.values_mut().find(|replica| replica.node.addr.same(addr)) {
+                // Known by name once is known by name.
+                if addr.is_named() && !replica.node.addr.is_named() {
+                    replica.node.addr = addr.clone();
+                    if let Some(link) = self.links.get_mut(&replica.node.link) {
+                        link.addr = addr.clone();
+                    }
+                    self.out.mark_dirty();
+                }
                 if std::mem::take(&mut replica.hidden) {
                     let replica = replica.id;
                     self.announce_replica(id, replica);
@@ -284,7 +303,11 @@ impl Sentinel {
             return;
         }
         let timeout = master.settings.failover_timeout;
+        // Behind a name of which we know nothing there may be the master itself: that is not mended with every INFO.
+        let unknown = node.master_addr.as_ref().is_some_and(|addr| addr.ip.is_none());
+        let told_lately = unknown && node.turned.is_some_and(|at| now.since(at) <= timeout);
         let astray = !follows_current
+            && !told_lately
             && master.failover.is_none()
             && now.since(node.master_addr_changed) > timeout
             && node.node.was_well_for(now, timeout);

@@ -127,6 +127,8 @@ pub struct Peer {
     pub link: LinkId,
     pub sdown: Option<Millis>,
     pub last_down: Option<Millis>,
+    /// When it was last reported that it names another master, without any failover.
+    pub split_reported: Option<Millis>,
     /// It agrees that the master is down.
     pub agrees: bool,
     /// Its last answer to is-master-down-by-addr.

@@ -11,8 +11,8 @@ pub(super) struct Outbox {
     queue: VecDeque<Effect>,
     /// Of the queued sends, the connections of those that tell an epoch.
     telling: Vec<ConnId>,
-    /// Notification scripts to be queued, as argument lists.
-    pub notifications: Vec<Vec<String>>,
+    /// Scripts to be queued with the next cron, as argument lists, in the order of what they tell.
+    pub scripts: Vec<Vec<String>>,
     /// Something durable changed since the last `Save` left.
     dirty: bool,
     /// Saves fail; what is composed meanwhile tells only what is on disk.
@@ -76,7 +76,7 @@ impl Outbox {
     pub fn alert(&mut self, master: &Master, channel: &'static str, payload: String) {
         let script = &master.settings.notification_script;
         if !script.is_empty() {
-            self.notifications.push(vec![script.clone(), channel.to_owned(), payload.clone()]);
+            self.scripts.push(vec![script.clone(), channel.to_owned(), payload.clone()]);
         }
         self.event(Level::Warning, channel, payload);
     }

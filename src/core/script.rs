@@ -75,7 +75,7 @@ impl Sentinel {
     }
 
     /// `<name> leader|observer start <from-ip> <from-port> <to-ip> <to-port>`
-    pub(super) fn run_reconfig_script(&mut self, now: Millis, id: MasterId, role: &str, from: &Addr, to: &Addr) {
+    pub(super) fn run_reconfig_script(&mut self, id: MasterId, role: &str, from: &Addr, to: &Addr) {
         let Some(master) = self.masters.get(&id) else { return };
         let script = &master.settings.client_reconfig_script;
         if script.is_empty() {
@@ -91,12 +91,12 @@ impl Sentinel {
             self.out.host(to),
             to.port.to_string(),
         ];
-        self.queue_script(now, argv);
+        self.out.scripts.push(argv);
     }
 
     /// From the cron: starts what is due, kills what runs too long.
     pub(super) fn run_scripts(&mut self, now: Millis) {
-        for argv in std::mem::take(&mut self.out.notifications) {
+        for argv in std::mem::take(&mut self.out.scripts) {
             self.queue_script(now, argv);
         }
         let (mut running, _) = self.scripts.counts();

@@ -82,6 +82,19 @@ impl fmt::Display for ProtocolError {
     }
 }
 
+impl ProtocolError {
+    /// The text for the peer: as shown, except that the byte it is about stands there as it came (line breaks as spaces).
+    #[must_use]
+    pub fn told(&self) -> Vec<u8> {
+        match *self {
+            ProtocolError::ExpectedDollar(got) if !matches!(got, b'\r' | b'\n') => {
+                [b"Protocol error: expected '$', got '".as_slice(), &[got], b"'"].concat()
+            }
+            ref other => other.to_string().into_bytes(),
+        }
+    }
+}
+
 impl std::error::Error for ProtocolError {}
 
 /// A byte of the peer as it may stand in a message: itself when printable, a space for a line break (as the reference
@@ -125,6 +138,15 @@ pub fn parse_integer(text: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_peer_is_told_the_very_byte_and_a_log_a_readable_one() {
+        let error = ProtocolError::ExpectedDollar(0xff);
+        assert_eq!(error.told(), b"Protocol error: expected '$', got '\xff'");
+        assert_eq!(error.to_string(), "Protocol error: expected '$', got '\\xff'");
+        assert_eq!(ProtocolError::ExpectedDollar(b'\n').told(), b"Protocol error: expected '$', got ' '");
+        assert_eq!(ProtocolError::BulkLength.told(), b"Protocol error: invalid bulk length");
+    }
 
     #[test]
     fn only_canonical_numbers_are_numbers() {

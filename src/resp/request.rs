@@ -160,11 +160,14 @@ impl RequestDecoder {
         };
         // No count, or a negative one, is a request of nothing.
         let count = usize::try_from(count).unwrap_or(0);
-        if count > limits::REQUEST_ARGS {
-            return Err(ProtocolError::MultibulkLength);
-        }
         if count > self.limits.args {
-            return Err(ProtocolError::UnauthenticatedMultibulk);
+            // A count that nobody might send is called invalid, whoever sends it.
+            let too_many = self.limits.args == limits::REQUEST_ARGS || i32::try_from(count).is_err();
+            return Err(if too_many {
+                ProtocolError::MultibulkLength
+            } else {
+                ProtocolError::UnauthenticatedMultibulk
+            });
         }
         self.input.consume(width);
         if count > 0 {
@@ -382,7 +385,8 @@ mod tests {
         let table: &[(&[u8], Option<&str>)] = &[
             (b"*10\r\n", None),
             (b"*11\r\n", Some("Protocol error: unauthenticated multibulk length")),
-            (b"*3000000000\r\n", Some("Protocol error: invalid multibulk length")),
+            (b"*2147483647\r\n", Some("Protocol error: unauthenticated multibulk length")),
+            (b"*2147483648\r\n", Some("Protocol error: invalid multibulk length")),
             (b"*1\r\n$16384\r\n", None),
             (b"*1\r\n$16385\r\n", Some("Protocol error: unauthenticated bulk length")),
             (b"*1\r\n$600000000\r\n", Some("Protocol error: invalid bulk length")),

@@ -13,7 +13,7 @@ use crate::base::{Millis, limits};
 use crate::command::{self, ClientId};
 use crate::config::ServerOptions;
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
-use crate::resp::{Argv, Proto, ProtocolError, RequestDecoder, RequestLimits, Writer};
+use crate::resp::{Argv, ProtocolError, RequestDecoder, RequestLimits};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -331,6 +331,10 @@ impl Socket {
                     command::dispatch(&mut desk.world(now), self.client, argv);
                     desk.grant_wishes();
                     desk.clients.enforce_hard_limit(self.client);
+                    if desk.shutdown {
+                        // What stands behind SHUTDOWN comes too late.
+                        return;
+                    }
                 }
                 Ok(false) => {
                     self.backlog = false;
@@ -339,7 +343,7 @@ impl Socket {
                 Err(error) => {
                     log::debug!("Client {} sent no RESP: {error}", client.addr);
                     desk.stats.query_limit_disconnections += u64::from(error == ProtocolError::BigRequest);
-                    Writer::new(&mut client.out, Proto::Resp2).error(&format!("ERR {error}"));
+                    client.out.extend_from_slice(&[b"-ERR ".as_slice(), &error.told(), b"\r\n"].concat());
                     client.close_after_reply = true;
                     desk.clients.mark_dirty(self.client);
                     return;

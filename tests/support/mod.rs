@@ -7,6 +7,7 @@
 
 pub mod conn;
 pub mod group;
+pub mod namespace;
 pub mod ports;
 pub mod process;
 pub mod standin;

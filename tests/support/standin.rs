@@ -239,6 +239,12 @@ impl StandIn {
         self.with(move |world, _| world.server_mut(port).refuses_auth = refuse);
     }
 
+    /// `CONFIG SET requirepass`: for connections that come from now on.
+    pub fn set_password(&self, port: u16, password: &str) {
+        let password = password.to_string();
+        self.with(move |world, _| world.server_mut(port).spec.password = Some(password));
+    }
+
     /// Answers everything with this error (`LOADING …`, `BUSY …`, `MASTERDOWN …`); None: as usual again.
     /// `SCRIPT KILL` ends a `BUSY`.
     pub fn answer_error(&self, port: u16, error: Option<&str>) {

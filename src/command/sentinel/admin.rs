@@ -101,10 +101,14 @@ const FAILURES: [(&str, u32); 2] = [("crash-after-election", 1), ("crash-after-p
 
 pub(in super::super) fn simulate_failure(call: &mut Call<'_, '_>) {
     let argv = call.argv;
+    // Each call begins with none, and what comes before a wrong word counts: a call with nothing but a wrong word is the
+    // one way to disarm.
     let mut flags = 0;
+    call.world.sentinel.simulate_failure(flags);
     for word in argv.iter().skip(2) {
         if let Some((_, bit)) = FAILURES.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word)) {
             flags |= bit;
+            call.world.sentinel.simulate_failure(flags);
         } else if word.eq_ignore_ascii_case(b"help") {
             let mut reply = call.reply();
             reply.array(FAILURES.len());
@@ -114,6 +118,5 @@ pub(in super::super) fn simulate_failure(call: &mut Call<'_, '_>) {
             return call.error("ERR Unknown failure simulation specified");
         }
     }
-    call.world.sentinel.simulate_failure(flags);
     call.ok();
 }
