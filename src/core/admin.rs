@@ -21,7 +21,8 @@ impl Sentinel {
             failover_timeout: self.tunables.default_failover_timeout,
             ..Settings::with_quorum(quorum)
         };
-        self.add_master(now, name, addr, settings, (0, 0));
+        // It may have been known and voted for before a REMOVE: votes are given in epochs yet to come.
+        self.add_master(now, name, addr, settings, (0, self.current_epoch));
         self.out.mark_dirty();
         self.check_invariants();
         Ok(())
@@ -42,6 +43,7 @@ impl Sentinel {
             leader: None,
             leader_epoch: epochs.1,
             voted_at: now,
+            withdrawn_epoch: 0,
             durable_vote: Vote { leader: None, epoch: epochs.1 },
             odown: None,
             rebooted: None,

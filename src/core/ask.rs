@@ -4,11 +4,11 @@
 //! the vote, too.
 
 use super::effect::Level;
-use super::failover::Step;
+use super::failover::{Failover, Step};
 use super::ids::{Addr, MasterId, RunId};
-use super::model::{Expect, Master};
+use super::model::{Expect, Link, Master};
 use super::operator::{Answer, Vote};
-use super::{Plant, Sentinel, current_addr};
+use super::{EPOCH_MAX, Plant, Sentinel, current_addr};
 use crate::base::Millis;
 
 /// Questions that questions cause reach one peer at most once in this many ms: they must not chase each other.
@@ -81,15 +81,18 @@ impl Sentinel {
             return answer;
         };
         let id = master.id;
-        let down = self.tilt.is_none() && master.node.sdown.is_some();
+        // The node that lives at that address: from the promotion on, the promoted replica.
+        let in_force = master.failover.as_ref().and_then(Failover::in_force);
+        let node = in_force.and_then(|id| master.replicas.get(&id)).map_or(&master.node, |replica| &replica.node);
+        let down = self.tilt.is_none() && node.sdown.is_some();
         answer.down = down;
-        if let Some(candidate) = candidate {
+        if let Some(candidate) = candidate.filter(|_| epoch <= EPOCH_MAX) {
             self.vote(now, id, epoch, candidate);
             let master = &self.masters[&id];
             answer.vote = Vote { leader: master.leader, epoch: master.leader_epoch };
             answer.vote_if_unsaved = master.durable_vote;
         }
-        if down {
+        if down && in_force.is_none() {
             self.echo(now, id);
         }
         self.check_invariants();
@@ -111,7 +114,8 @@ impl Sentinel {
 
     /// When the next peer that is owed a question may be asked.
     pub(super) fn echo_deadline(&self, master: &Master) -> Option<Millis> {
-        let owed = master.peers.values().filter(|peer| peer.echo && self.links[&peer.link].cmd.is_up());
+        let can_be_asked = |link: &Link| link.cmd.is_up() && !link.is_clogged();
+        let owed = master.peers.values().filter(|peer| peer.echo && can_be_asked(&self.links[&peer.link]));
         owed.map(|peer| peer.echoed.map_or(Millis(0), |at| at + ECHO_GAP)).min()
     }
 
@@ -120,7 +124,11 @@ impl Sentinel {
         self.adopt_epoch(epoch);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let fresh = master.leader_epoch < epoch || self.plant == Some(Plant::VoteTwice);
-        if !fresh || self.current_epoch > epoch || self.save_retry.is_some() {
+        if self.save_retry.is_some() {
+            // Whoever asked takes this for a final no in this epoch, so it must be one.
+            master.withdrawn_epoch = master.withdrawn_epoch.max(epoch);
+        }
+        if !fresh || self.current_epoch > epoch || epoch <= master.withdrawn_epoch {
             return;
         }
         let other = candidate != self.identity.myid;

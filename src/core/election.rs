@@ -77,6 +77,8 @@ impl Sentinel {
                 _ => None,
             },
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
+            // Nothing starts until the disk is well again, which the cron notices.
+            None if self.save_retry.is_some() => None,
             None => master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * SLOT)),
         }
     }
@@ -286,6 +288,7 @@ impl Sentinel {
     pub(super) fn withdraw_unsaved(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get_mut(&id) else { return };
         (master.leader, master.leader_epoch) = (master.durable_vote.leader, master.durable_vote.epoch);
+        master.withdrawn_epoch = self.current_epoch;
         if matches!(master.failover.as_ref().map(|f| f.step), Some(Step::WaitStart | Step::SelectReplica)) {
             master.retry_at = Some(now + SAVE_RETRY);
             self.abort(id, "-failover-abort-not-elected");

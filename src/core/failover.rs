@@ -201,6 +201,22 @@ impl Sentinel {
         self.give_up_promotion(now, id)
     }
 
+    /// The connection was lost before the transaction was confirmed: nobody knows whether it took place, and saying it
+    /// twice does no harm, so it is sent again as soon as there is a connection.
+    pub(super) fn order_lost(&mut self, id: MasterId, replica: ReplicaId) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        if let Some(failover) = &mut master.failover
+            && failover.step == (Step::WaitPromotion { promoted: replica })
+        {
+            failover.step = Step::SendReplicaofNoOne { promoted: replica };
+        }
+        if let Some(replica) = master.replicas.get_mut(&replica)
+            && replica.reconf == Reconf::Sent
+        {
+            replica.reconf = Reconf::None;
+        }
+    }
+
     /// The promotion itself comes with the replica's INFO ([`Sentinel::promoted`]).
     fn wait_promotion(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
         if !self.masters[&id].replicas.contains_key(&promoted) {

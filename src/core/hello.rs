@@ -4,12 +4,14 @@
 use super::effect::Level;
 use super::ids::{Addr, MasterId, PeerId, RunId};
 use super::model::Peer;
-use super::{Sentinel, current_addr};
+use super::{EPOCH_MAX, Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
 /// A mistake of the set-up (a copied `myid`, another master) and a conflict of configurations are reported at most this
 /// often, ms.
 const REPORT_PERIOD: u64 = 60_000;
+/// Peers of one master; a group has a handful, and whoever announces more is inventing them.
+const PEERS_MAX: usize = 256;
 /// Longest host that is taken from a peer: a DNS name's limit.
 const HOST_MAX: usize = 253;
 
@@ -42,10 +44,10 @@ impl Hello {
         Some(Hello {
             addr: addr(ip, port)?,
             run_id: RunId::parse(run_id.as_bytes())?,
-            current_epoch: number(epoch)?,
+            current_epoch: number(epoch).filter(|&epoch| epoch <= EPOCH_MAX)?,
             master_name: name.into(),
             master_addr: addr(master_ip, master_port)?,
-            config_epoch: number(config_epoch)?,
+            config_epoch: number(config_epoch).filter(|&epoch| epoch <= EPOCH_MAX)?,
         })
     }
 }
@@ -103,10 +105,15 @@ impl Sentinel {
         self.adopt_config(now, id, peer, hello);
     }
 
-    /// Our own words come back to us from every server. Only a hello that names another port cannot be ours.
+    /// Our own words come back to us from every server. One that names an address that is not ours is another's.
     fn report_own_id(&mut self, now: Millis, hello: &Hello) {
         let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
-        if hello.addr.port == port || self.own_id_reported.is_some_and(|at| now.since(at) < REPORT_PERIOD) {
+        let ours = if self.options.announce_ip.is_empty() {
+            hello.addr.ip.is_some_and(|ip| self.local_ips.contains(&ip))
+        } else {
+            *hello.addr.host == *self.options.announce_ip
+        };
+        if (ours && hello.addr.port == port) || self.own_id_reported.is_some_and(|at| now.since(at) < REPORT_PERIOD) {
             return;
         }
         self.own_id_reported = Some(now);
@@ -132,6 +139,9 @@ impl Sentinel {
             }
             self.name_peer(id, peer, &hello.addr);
             return Some(peer);
+        }
+        if known.is_none() && master.peers.len() >= PEERS_MAX {
+            return None;
         }
         if known.is_some() {
             let text = format!(
@@ -291,14 +301,18 @@ impl Sentinel {
             master.conflict_reported = Some(now);
             let (ours, theirs) = (current_addr(master), &hello.master_addr);
             let text = format!(
-                "{} says that {} is {theirs}, we say {ours}, both in config epoch {}: failovers were forced where no \
-                 majority could be asked. The larger address stands",
+                "{} says that {} is {theirs}, we say {ours}, both in config epoch {}: either failovers were forced where \
+                 no majority could be asked, and then the larger address stands, or a configuration was edited",
                 hello.run_id, master.name, hello.config_epoch
             );
             self.out.log(Level::Warning, text);
         }
         let ours = current_addr(master);
-        let yields = collides && (ours.ip, ours.port) < (theirs.ip, theirs.port);
+        // Both were promoted within this group, so each side knows the other's as a replica. Anything else is no outcome
+        // of a failover, and nobody's word alone moves a master.
+        let one_of_us = master.replicas.values().any(|replica| replica.node.addr.same(&hello.master_addr));
+        let theirs = &hello.master_addr;
+        let yields = collides && one_of_us && (ours.ip, ours.port) < (theirs.ip, theirs.port);
         if hello.config_epoch <= master.config_epoch && !yields {
             self.report_split(now, id, peer, hello);
             return;

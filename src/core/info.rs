@@ -8,7 +8,7 @@ use super::model::{CachedInfo, Expect, Master, Node, Owner, Reconf, Replica, Rol
 use super::{Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
-/// Replicas taken from one INFO; a server that lists more is not one.
+/// Replicas taken from one INFO, and known of one master in all; a server that lists more is not one.
 const REPLICAS_MAX: usize = 1_024;
 /// Longest host name believed.
 const HOST_MAX: usize = 253;
@@ -188,7 +188,9 @@ impl Sentinel {
                 }
                 continue;
             }
-            self.add_replica(now, id, addr.clone());
+            if master.replicas.len() < REPLICAS_MAX {
+                self.add_replica(now, id, addr.clone());
+            }
         }
         if first && report.is_master == Some(true) {
             let Some(master) = self.masters.get(&id) else { return };

@@ -15,6 +15,8 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) const HELLO_CHANNEL: &[u8] = b"__sentinel__:hello";
 /// Unanswered commands a link may carry for each instance that shares it.
 const PENDING_PER_SHARER: usize = 100;
+/// Own addresses remembered; a machine has a few.
+const LOCAL_IPS_MAX: usize = 64;
 /// A dial that is neither accepted nor refused is given up after this many ms: the kernel would go on for two
 /// minutes, with growing pauses in which a healed network is not noticed.
 const DIAL_PATIENCE: u64 = 3_000;
@@ -38,6 +40,7 @@ impl Link {
             cmd_free_redial: false,
             pubsub_free_redial: false,
             pubsub_heard: now,
+            pubsub_established: false,
             pubsub_opening: 0,
             local_ip: None,
             refusal_logged: false,
@@ -131,7 +134,11 @@ impl Sentinel {
     /// Nothing that was asked on the command connection will be answered any more.
     fn forget_pending(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        link.pending.clear();
+        let orders: Vec<_> = link.pending.drain(..).filter_map(Expect::order).collect();
+        for (master, replica) in orders {
+            self.order_lost(master, replica);
+        }
+        let Some(link) = self.links.get_mut(&id) else { return };
         match link.owner.clone() {
             Owner::Master(master) => {
                 if let Some(master) = self.masters.get_mut(&master) {
@@ -179,7 +186,7 @@ impl Sentinel {
         let unanswered = link.active_ping.is_some_and(|since| now.since(since) > half);
         let drop_cmd = stuck(link.cmd) || (old(link.cmd) && unanswered && now.since(link.last_pong) > half);
         let deaf = now.since(link.pubsub_heard) > 3 * self.tunables.publish_period;
-        let drop_pubsub = stuck(link.pubsub) || (old(link.pubsub) && deaf);
+        let drop_pubsub = (stuck(link.pubsub) && !link.pubsub_established) || (old(link.pubsub) && deaf);
         if drop_cmd {
             self.hang_up(id, ConnKind::Command);
         }
@@ -258,6 +265,7 @@ impl Sentinel {
             ConnKind::PubSub => {
                 link.pubsub = Conn::Dialling { conn, since: now };
                 link.pubsub_heard = now;
+                link.pubsub_established = false;
                 link.pubsub_opening = if auth.is_empty() { 1 } else { 2 };
                 let mut bytes = Vec::with_capacity(160);
                 if !auth.is_empty() {
@@ -275,10 +283,13 @@ impl Sentinel {
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
             // It stands when the subscription is confirmed.
-            ConnKind::PubSub => {}
+            ConnKind::PubSub => link.pubsub_established = true,
             ConnKind::Command => {
                 link.cmd = Conn::Up { conn, since: now };
                 link.local_ip = Some(local);
+                if self.local_ips.len() < LOCAL_IPS_MAX {
+                    self.local_ips.insert(local);
+                }
                 self.greet(now, id);
                 // A failover may have waited for just this connection.
                 self.touch_owner(now, id);

@@ -53,12 +53,15 @@ use crate::base::{Millis, Random};
 use outbox::Outbox;
 use script::ScriptQueue;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::IpAddr;
 
 /// How long a candidate gives the one ranked before it, ms: a few round trips. The same patience is shown to
 /// replicas whose offset is being refreshed and to voters in a forced failover.
 const SLOT: u64 = 30;
+/// The largest epoch taken from others. Peers read epochs as signed 64-bit numbers; what lies above leaves room for
+/// more elections than will ever be held, so that a forged epoch cannot end them.
+const EPOCH_MAX: u64 = i64::MAX as u64 - (1 << 32);
 /// A failed save is tried again after this many ms.
 const SAVE_RETRY: u64 = 1_000;
 
@@ -93,6 +96,8 @@ pub struct Sentinel {
     save_retry: Option<Millis>,
     scripts: ScriptQueue,
     simulate_failure: u32,
+    /// Our own addresses, as seen on links: what our hello may say.
+    local_ips: BTreeSet<IpAddr>,
     /// When a hello with our own id from another address was last reported.
     own_id_reported: Option<Millis>,
     plant: Option<Plant>,
@@ -125,6 +130,7 @@ impl Sentinel {
             save_retry: None,
             scripts: ScriptQueue::default(),
             simulate_failure: 0,
+            local_ips: BTreeSet::new(),
             own_id_reported: None,
             plant: None,
         };

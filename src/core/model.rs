@@ -68,6 +68,9 @@ pub struct Master {
     pub leader: Option<RunId>,
     pub leader_epoch: u64,
     pub voted_at: Millis,
+    /// No vote is given in epochs up to this one: a vote in it did not reach the disk, or was refused because saves
+    /// fail, and whoever asked may rely on that.
+    pub withdrawn_epoch: u64,
     /// The vote that is on disk: what we fall back to when a save fails.
     pub durable_vote: Vote,
     /// Objectively down since.
@@ -206,6 +209,8 @@ pub struct Link {
     pub cmd_free_redial: bool,
     pub pubsub_free_redial: bool,
     pub pubsub_heard: Millis,
+    /// The Pub/Sub connection is established, if not yet subscribed.
+    pub pubsub_established: bool,
     /// Replies that the Pub/Sub connection still owes before the one to SUBSCRIBE.
     pub pubsub_opening: u8,
     /// Our address on the command connection.
@@ -256,6 +261,15 @@ pub enum Expect {
 }
 
 impl Expect {
+    /// The replica whose change of role the reply would have confirmed.
+    #[must_use]
+    pub fn order(self) -> Option<(MasterId, ReplicaId)> {
+        match self {
+            Expect::Exec(master, replica) => Some((master, replica)),
+            _ => None,
+        }
+    }
+
     /// The request told one of our epochs, and so rests on the save of its turn.
     #[must_use]
     pub fn tells_epoch(self) -> bool {

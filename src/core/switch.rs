@@ -2,7 +2,7 @@
 
 use super::Sentinel;
 use super::ids::{Addr, LinkId, MasterId, ReplicaId};
-use super::model::{Node, Owner, Replica, Role};
+use super::model::{Expect, Node, Owner, Replica, Role};
 use crate::base::Millis;
 
 impl Sentinel {
@@ -53,8 +53,17 @@ impl Sentinel {
         master.attempt = None;
         master.retry_at = None;
         master.delay_logged = false;
+        // A silence of the new master counts from now on, and answers about the old one count no more.
+        if let Some(link) = self.links.get_mut(&link) {
+            link.active_ping = link.active_ping.map(|_| now);
+            link.last_ok = now;
+        }
         for peer in master.peers.values_mut() {
-            (peer.agrees, peer.heard, peer.asked) = (false, None, None);
+            if let Some(link) = self.links.get_mut(&peer.link) {
+                let about_it = |expect: &&mut Expect| matches!(expect, Expect::Ask { master, .. } if *master == id);
+                link.pending.iter_mut().filter(about_it).for_each(|expect| *expect = Expect::Ignored);
+            }
+            (peer.agrees, peer.heard, peer.asked, peer.asking) = (false, None, None, false);
             (peer.echo, peer.echoed) = (false, None);
         }
         self.send_info_to_master(now, id);

@@ -111,7 +111,8 @@ impl Shell {
                 // A slow disk must not look like an instant to the core.
                 self.now = self.now.max(sys::clock());
                 self.desk.sentinel.saved(self.now, ok);
-                *saved = Some(ok);
+                // What was answered in this turn rests on all of its saves.
+                *saved = Some(ok && saved.unwrap_or(true));
             }
             Effect::Connect { conn, to, kind } => self.links.connect(reactor, conn, to, kind),
             Effect::Send { conn, bytes } => self.links.send(conn, &bytes),
