@@ -8,7 +8,7 @@ use super::ask::{DESYNC, Urgency};
 use super::effect::{Effect, Level};
 use super::failover::{Failover, Step};
 use super::ids::{MasterId, RunId};
-use super::model::{Master, Role};
+use super::model::{Master, Peer, Role};
 use super::{SAVE_RETRY, SLOT, Sentinel, majority};
 use crate::base::{Millis, random};
 use std::collections::BTreeMap;
@@ -84,6 +84,9 @@ impl Sentinel {
     }
 
     /// How many live voters stand before us: we, and the peers that are not SDOWN, by a hash of id and master.
+    ///
+    /// A peer that went down together with the master keeps its place and costs a slot: some of us have noticed it and
+    /// some have not yet, and an order that shifts between the two lets neighbours start at the same moment.
     fn rank(&self, master: &Master) -> u64 {
         let place = |voter: RunId| {
             let bytes = voter.as_str().bytes().chain(master.name.bytes());
@@ -93,7 +96,10 @@ impl Sentinel {
             (random::mix(hash), voter)
         };
         let me = place(self.identity.myid);
-        master.peers.values().filter(|peer| peer.sdown.is_none() && place(peer.run_id) < me).count() as u64
+        let margin = self.tunables.ask_period;
+        let long_gone = |since: Millis| master.node.sdown.is_some_and(|master_since| since + margin < master_since);
+        let stands = |peer: &&Peer| !peer.sdown.is_some_and(long_gone);
+        master.peers.values().filter(stands).filter(|peer| place(peer.run_id) < me).count() as u64
     }
 
     /// The earliest start that the last attempt leaves open.
@@ -236,7 +242,7 @@ impl Sentinel {
             }
             return false;
         }
-        let connected = |peer: &&super::Peer| self.links[&peer.link].cmd.is_up();
+        let connected = |peer: &&Peer| self.links[&peer.link].cmd.is_up();
         let all_answered = master.peers.values().filter(connected).all(|peer| peer.answered >= Some(epoch));
         if all_answered || waited >= SLOT {
             self.elected(now, id);
