@@ -31,7 +31,7 @@ thread_local! {
 /// What would be left behind if the process ended without dropping anything.
 static LEFT_BEHIND: Mutex<(Vec<u32>, Vec<PathBuf>)> = Mutex::new((Vec::new(), Vec::new()));
 
-/// For programs that abort on a panic: ends all children and removes all folders before that.
+/// For programs that would abort on a panic: ends all children, removes all folders and exits with 1 instead.
 pub fn clean_up_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -44,6 +44,7 @@ pub fn clean_up_on_panic() {
         for folder in &left.1 {
             let _ = fs::remove_dir_all(folder);
         }
+        std::process::exit(1);
     }));
 }
 
