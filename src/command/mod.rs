@@ -8,6 +8,7 @@
 
 mod access;
 mod acl_cmd;
+mod arguments;
 mod call;
 mod client;
 mod client_cmd;
