@@ -58,6 +58,8 @@ pub enum Wish {
     Shutdown,
     /// Log at this level from now on, and show it in [`Facts::loglevel`].
     LogLevel(LogLevel),
+    /// Our own password is this one from now on, in the file too (`SENTINEL CONFIG SET requirepass`).
+    Password(Vec<u8>),
     /// A line for the log.
     Log(Level, String),
 }

@@ -3,7 +3,7 @@
 use super::ids::RunId;
 use std::fmt;
 
-/// Who this Sentinel is; fixed for the life of the process.
+/// Who this Sentinel is to others. All but the password is fixed for the life of the process.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub myid: RunId,

@@ -63,6 +63,7 @@ impl Desk {
                         self.options.change_loglevel(level);
                     }
                 }
+                Wish::Password(password) => self.options.change_password(password),
                 Wish::Log(level, text) => log::log!(server_log::level_of(level), "{text}"),
             }
         }

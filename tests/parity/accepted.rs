@@ -56,6 +56,7 @@ const RULES: &str = "7.2 and later keep the rules for commands as they were give
 const SANITIZE: &str = "7.2 and later show this switch where 7.0 leaves it out";
 const KILL_BY_AGE: &str = "CLIENT KILL MAXAGE came with 7.4";
 const CONFIG: &str = "since 7.2 SENTINEL CONFIG takes several keys, and knows loglevel";
+const PASSWORD: &str = "our own password can be changed while we run (R99)";
 const CONTROL: &str = "a line break in a name would write lines of its own into the configuration file (R87); refused, with \
      Valkey's words";
 const NO_NAME: &str = "a user without a name could be written into no file";
@@ -166,6 +167,7 @@ pub const ROWS: &[Row] = &[
     ),
     row("SENTINEL CONFIG x", "-*", "-ERR wrong number of arguments for 'sentinel|config' command", CONFIG),
     row("SENTINEL CONFIG set loglevel *", "-ERR Invalid argument 'loglevel' to SENTINEL CONFIG SET", "*", CONFIG),
+    row("SENTINEL CONFIG SET requirepass *", "-ERR Invalid argument 'requirepass' to *", "+OK", PASSWORD),
     row("SENTINEL monitor *\\\\n*", "+OK", "-ERR Invalid argument at index 2 *: control characters are *", CONTROL),
     row("SENTINEL remove *\\\\n*", "+OK", "-ERR No such master with that name", CONTROL),
     row(
