@@ -62,10 +62,18 @@ fn who_has_finished_asking_gets_all_replies_however_long_they_are() {
     let all = half_closed(&sentinel, 700, || assert_eq!(others.ask("PING"), "+PONG"));
     assert_eq!(all.len(), 700 * once.len());
     assert!(all == once.repeat(700));
+    until_alone(&mut others);
+    // Who does not read at all is waited for some seconds only.
+    let cut = half_closed(&sentinel, 700, || until_alone(&mut others));
+    assert!(cut.len() < 700 * once.len());
+}
+
+/// Until this client is the only one.
+fn until_alone(client: &mut Client) {
     until("nobody is left but the one who asks", || {
-        others.send(b"CLIENT LIST\r\n");
-        let length: usize = others.line()[1..].parse().unwrap();
-        (others.take(length + 2).lines().filter(|line| line.starts_with("id=")).count() == 1).then_some(())
+        client.send(b"CLIENT LIST\r\n");
+        let length: usize = client.line()[1..].parse().unwrap();
+        (client.take(length + 2).lines().filter(|line| line.starts_with("id=")).count() == 1).then_some(())
     });
 }
 
