@@ -127,6 +127,8 @@ pub struct QuorumReport {
 pub struct PendingScript {
     pub argv: Vec<String>,
     pub running: bool,
+    /// Its process; 0 while it does not run.
+    pub pid: u32,
     /// Time it has run, or time until it starts.
     pub time: u64,
     pub retries: u32,

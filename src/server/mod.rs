@@ -124,7 +124,7 @@ impl Shell {
                 }
             }
             Effect::Log { level, text } => ::log::log!(log::level_of(level), "{text}"),
-            Effect::RunScript { script, argv } => self.untold.extend(self.scripts.start(script, &argv)),
+            Effect::RunScript { script, argv } => self.untold.push(self.scripts.start(script, &argv)),
             Effect::KillScript { script } => self.scripts.kill(script),
             Effect::Resolve { host } => {
                 if let Err(why) = self.resolver.ask(host.clone()) {
