@@ -19,7 +19,7 @@
 //! | `save` | the configuration file as the durable state |
 //! | `log`, `syslog`, `notify`, `listen` | log lines, systemd and upstart, addresses and sockets to listen on |
 //! | `tls` | certificates, at the start and on SIGHUP |
-//! | `scripts`, `resolver` | processes and the one helper thread |
+//! | `scripts`, `resolver` | processes and the helper threads |
 //! | `sys` | what std lacks; the only `unsafe` |
 
 mod access;
