@@ -23,7 +23,7 @@ use super::failover::Step;
 use super::ids::{Addr, LinkId, MasterId, ReplicaId};
 use super::info::InfoReport;
 use super::link::renamed;
-use super::model::{Conn, Expect, Master, Role};
+use super::model::{Expect, Master, Role};
 use crate::base::Millis;
 use crate::resp::Reply;
 
@@ -35,12 +35,21 @@ const WATCH_TIME: u64 = 1_000;
 /// What a coordinated failover has come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handover {
-    /// The order went out: from here on the servers may act on it, whatever we hear.
-    ordered: bool,
-    /// The connection was lost before the order was answered.
-    unanswered: bool,
+    order: Order,
     /// How far the two nodes are with dropping their clients, by [`Side`].
     release: [Release; 2],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    #[default]
+    NotGiven,
+    /// From here on the servers may act on it, whatever we hear.
+    Given,
+    /// The connection was lost before the answer.
+    Unanswered,
+    /// And the master has told its state since then.
+    InDoubt,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +76,7 @@ impl Sentinel {
     /// Hellos to this master would wait for the end of a pause that we have asked for.
     pub(super) fn has_paused(&self, id: MasterId) -> bool {
         let failover = self.masters.get(&id).and_then(|master| master.failover.as_ref());
-        failover.and_then(|failover| failover.handover).is_some_and(|handover| handover.ordered)
+        failover.and_then(|failover| failover.handover).is_some_and(|handover| handover.order != Order::NotGiven)
     }
 
     /// The best replica; of a coordinated failover, the best of those that the master names and that are in step with it.
@@ -98,24 +107,18 @@ impl Sentinel {
             return self.end_handover(now, id, "-failover-abort-master-timeout");
         }
         let link = &self.links[&master.node.link];
-        let Conn::Up { since, .. } = link.cmd else { return false };
-        if link.is_clogged() {
+        if !link.cmd.is_up() || link.is_clogged() || handover.order == Order::Unanswered {
             return false;
         }
-        if handover.unanswered {
-            let news = master.node.info.as_ref().is_some_and(|info| info.at >= since);
-            if !news {
-                return false;
-            }
-            let untouched = master.node.role_reported == Role::Master && master.node.handing_over == Some(false);
-            if !untouched {
-                self.enter(now, id, Step::WaitPromotion { promoted });
-                return true;
-            }
+        let untouched = master.node.role_reported == Role::Master && master.node.handing_over == Some(false);
+        if handover.order == Order::InDoubt && !untouched {
+            self.enter(now, id, Step::WaitPromotion { promoted });
+            return true;
         }
-        let Some(target) = self.as_listed(master, &master.replicas[&promoted].node.addr) else {
-            let text = self.out.replica(master, &master.replicas[&promoted]);
-            self.out.log(Level::Warning, format!("{text} is not attached to its master any more"));
+        let replica = master.replicas.get(&promoted);
+        let Some(target) = replica.and_then(|replica| self.as_listed(master, &replica.node.addr)) else {
+            let text = format!("{} has lost the replica to hand over to", self.out.master(master));
+            self.out.log(Level::Warning, text);
             return self.end_handover(now, id, "-failover-abort-no-good-slave");
         };
         let ms = (master.settings.failover_timeout - waited).max(1).to_string();
@@ -127,7 +130,7 @@ impl Sentinel {
         link.command(out, Expect::Ignored, &[name("CLIENT"), b"PAUSE", ms, b"WRITE"]);
         link.command(out, Expect::Ignored, &[name("FAILOVER"), b"TO", host, port.as_bytes(), b"TIMEOUT", ms]);
         link.command(out, Expect::HandOver(id), &[name("EXEC")]);
-        self.change_handover(id, |handover| (handover.ordered, handover.unanswered) = (true, false));
+        self.change_handover(id, |handover| handover.order = Order::Given);
         self.replica_event(Level::Notice, id, promoted, "+failover-state-wait-promotion");
         self.enter(now, id, Step::WaitPromotion { promoted });
         true
@@ -160,7 +163,7 @@ impl Sentinel {
             link.command(&mut self.out, Expect::Ignored, &[name, b"UNPAUSE"]);
         }
         // It has refused, so nothing is under way.
-        self.change_handover(id, |handover| handover.ordered = false);
+        self.change_handover(id, |handover| handover.order = Order::NotGiven);
         self.end_handover(now, id, "-failover-abort-master-timeout");
         self.act(now, id);
     }
@@ -170,9 +173,18 @@ impl Sentinel {
         let Some(failover) = self.masters.get_mut(&id).and_then(|master| master.failover.as_mut()) else { return };
         let Some(handover) = &mut failover.handover else { return };
         if let Step::WaitPromotion { promoted } = failover.step {
-            handover.unanswered = true;
+            handover.order = Order::Unanswered;
             failover.step = Step::SendReplicaofNoOne { promoted };
         }
+    }
+
+    /// The master has told its state; on the connection that it has now, if one was lost.
+    pub(super) fn handover_news(&mut self, id: MasterId) {
+        self.change_handover(id, |handover| {
+            if handover.order == Order::Unanswered {
+                handover.order = Order::InDoubt;
+            }
+        });
     }
 
     /// `WaitPromotion`: writers wait as long as we do, so we look often.

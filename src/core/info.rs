@@ -165,6 +165,7 @@ impl Sentinel {
             );
             self.out.log(Level::Warning, text);
         }
+        self.handover_news(id);
         // A master that turned replica is judged by the clock, a master that is well again lets others be mended.
         self.act(now, id);
     }
