@@ -1,6 +1,7 @@
 //! A Sentinel that watches any number of masters, and a world that answers everything it asks at once.
+#![allow(dead_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use watchfire::base::Millis;
@@ -8,6 +9,9 @@ use watchfire::core::{
     ConnId, ConnKind, Effect, Identity, Input, KnownPeer, MasterSnapshot, RunId, Sentinel, Settings, Snapshot,
 };
 use watchfire::resp::{Argv, Reply, RequestDecoder};
+
+/// INFO as a master with two replicas answers it (redis-server 7.0.15).
+pub const INFO: &str = include_str!("info-master.txt");
 
 /// Masters listen from here on; their replicas, one each, at the same port of the next address.
 const FIRST_PORT: usize = 10_000;
@@ -45,7 +49,7 @@ pub struct Group {
     pub now: Millis,
     conns: BTreeMap<ConnId, (u16, IpAddr)>,
     /// Everything asked and not answered: on which connection, and the answer.
-    owed: Vec<(ConnId, ConnKind, Reply)>,
+    owed: VecDeque<(ConnId, ConnKind, Reply)>,
     pub effects: Vec<Effect>,
     argv: Argv,
 }
@@ -57,7 +61,7 @@ impl Group {
         let now = Millis(1_000_000);
         let core = Sentinel::new(identity, &snapshot(masters), 1, now);
         let mut group =
-            Group { core, now, conns: BTreeMap::new(), owed: Vec::new(), effects: Vec::new(), argv: Argv::new() };
+            Group { core, now, conns: BTreeMap::new(), owed: VecDeque::new(), effects: Vec::new(), argv: Argv::new() };
         group.settle();
         group.live(3_000);
         group
@@ -103,7 +107,7 @@ impl Group {
                     decoder.extend(&bytes);
                     while decoder.next(&mut self.argv).expect("the core speaks RESP") {
                         let (kind, reply) = self.answer(conn);
-                        self.owed.push((conn, kind, reply));
+                        self.owed.push_back((conn, kind, reply));
                     }
                 }
                 _ => {}
@@ -116,7 +120,7 @@ impl Group {
         let replica = ip == IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
         let reply = match &self.argv[0] {
             b"PING" => Reply::Simple(b"PONG".to_vec()),
-            b"INFO" => Reply::Bulk(info(usize::from(port), replica).into()),
+            b"INFO" => Reply::Bulk(info(usize::from(port), replica).into_bytes()),
             b"PUBLISH" => Reply::Integer(1),
             b"SUBSCRIBE" => {
                 let words = [Reply::Bulk(b"subscribe".to_vec()), Reply::Bulk(self.argv[1].to_vec()), Reply::Integer(1)];
@@ -138,21 +142,23 @@ impl Group {
         self.now = end;
     }
 
-    /// Lives until INFO has been asked for, and holds that answer back.
+    /// Lives until an INFO is to be answered, and gives that answer. All before it have been given.
     pub fn until_info(&mut self) -> Input {
         loop {
-            self.now = self.now.max(self.core.next_wakeup());
-            self.turn();
+            while let Some((conn, kind, reply)) = self.owed.pop_front() {
+                let info = matches!(reply, Reply::Bulk(_));
+                let input = Input::Reply { conn, kind, reply };
+                if info {
+                    return input;
+                }
+                self.core.handle(self.now, input);
+            }
+            self.drain();
+            if self.effects.is_empty() {
+                self.now = self.now.max(self.core.next_wakeup());
+                self.turn();
+            }
             self.listen();
-            let asked = |(_, _, reply): &(ConnId, ConnKind, Reply)| matches!(reply, Reply::Bulk(_));
-            let held = self.owed.iter().position(asked).map(|at| self.owed.remove(at));
-            for (conn, kind, reply) in std::mem::take(&mut self.owed) {
-                self.core.handle(self.now, Input::Reply { conn, kind, reply });
-            }
-            if let Some((conn, kind, reply)) = held {
-                return Input::Reply { conn, kind, reply };
-            }
-            self.settle();
         }
     }
 }
@@ -169,7 +175,7 @@ fn info(port: usize, replica: bool) -> String {
     };
     let id = format!("run_id:{:040x}\r\n", port * 2 + usize::from(replica));
     let mut text = String::new();
-    for line in crate::INFO.split_inclusive('\n') {
+    for line in INFO.split_inclusive('\n') {
         match line.split_once(':') {
             Some(("run_id", _)) => text.push_str(&id),
             Some(("role", _)) => text.push_str(&role),
@@ -177,5 +183,6 @@ fn info(port: usize, replica: bool) -> String {
             _ => text.push_str(line),
         }
     }
+    text.shrink_to_fit();
     text
 }

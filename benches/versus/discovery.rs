@@ -48,7 +48,7 @@ pub fn discovery(bench: &Bench) -> Report {
         let seat = Seat::new(program, &lines);
         let saves = Saves::watch(&seat.conf());
         let sentinel = seat.launch();
-        let pings = Pings::start(sentinel.port());
+        let pings = Pings::start(sentinel.port(), Duration::from_millis(1));
         sentinel.wait_for_masters(MASTERS, "slaves=1,");
         let (time, cpu) = (sentinel.begin.elapsed().as_secs_f64(), proc::cpu_ms(sentinel.pid()) / 1000.0);
         let longest = pings.end().largest().unwrap_or(0.0);

@@ -163,7 +163,7 @@ pub fn five(bench: &Bench) -> Report {
     let rows = vec![
         row("five Sentinels: agreed on all", DOWN_AFTER, &seen, |seen| seen.agreed),
         row("five Sentinels: all 4 replicas follow", DOWN_AFTER, &seen, |seen| seen.followed).goal(Goal::AtMost(400.0)),
-        Row::cost("five Sentinels: elections lost, in all rounds", seen.iter().map(more).collect())
+        Row::shape("five Sentinels: elections lost, in all rounds", seen.iter().map(more).collect())
             .goal(Goal::AtMost(0.0)),
     ];
     Report { rows, notes }

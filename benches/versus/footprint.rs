@@ -93,7 +93,7 @@ pub fn scale(bench: &Bench) -> Report {
             lines.push("maxclients 15000".to_string());
             let (carried, begin) = (proc::thread_cpu_ms("stand-in"), std::time::Instant::now());
             let sentinel = Seat::new(program, &lines).launch();
-            let pings = Pings::start(sentinel.port());
+            let pings = Pings::start(sentinel.port(), Duration::from_millis(10));
             let cost = cost(bench, &sentinel, masters);
             let pings = pings.end();
             let carried = (proc::thread_cpu_ms("stand-in") - carried) / begin.elapsed().as_secs_f64();
@@ -135,8 +135,8 @@ pub fn scale(bench: &Bench) -> Report {
         each.collect::<Vec<_>>()
     };
     let what = |what: &str| format!("{what} a master at {name}, at 1,000 = 1");
-    report.rows.push(Row::cost(what("memory"), growth(|cost| cost.rss)).goal(Goal::AtMost(1.1)));
-    report.rows.push(Row::cost(what("CPU"), growth(|cost| cost.cpu)).goal(Goal::AtMost(1.1)));
+    report.rows.push(Row::shape(what("memory"), growth(|cost| cost.rss)).goal(Goal::AtMost(1.1)));
+    report.rows.push(Row::shape(what("CPU"), growth(|cost| cost.cpu)).goal(Goal::AtMost(1.1)));
     report
 }
 

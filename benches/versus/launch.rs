@@ -117,12 +117,13 @@ impl<T: Send + 'static> Observer<T> {
     }
 }
 
-/// PINGs one after the other, one a ms at most: the longest is the longest turn of the loop.
+/// PINGs one after the other, with a pause between them that decides what the measuring costs: the longest wait is the
+/// longest turn of the loop.
 pub struct Pings(Observer<Vec<Duration>>);
 
 impl Pings {
     #[must_use]
-    pub fn start(port: u16) -> Pings {
+    pub fn start(port: u16, pause: Duration) -> Pings {
         Pings(Observer::start(move |stop| {
             let mut conn = Conn::to(port);
             conn.set_patience(None);
@@ -131,7 +132,7 @@ impl Pings {
                 let begin = Instant::now();
                 conn.cmd(&["PING"]);
                 waits.push(begin.elapsed());
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::sleep(pause);
             }
             waits
         }))

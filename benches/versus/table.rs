@@ -20,11 +20,19 @@ pub enum Goal {
     TimesBetter(f64),
 }
 
+/// Which of two figures is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    Smaller,
+    Larger,
+    /// They are not held against each other.
+    Neither,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub what: String,
-    /// Larger is better: a rate and no cost.
-    pub rate: bool,
+    pub better: Better,
     /// One per contestant, watchfire first; None: not measured.
     pub cells: Vec<Option<Cell>>,
     pub goals: Vec<Goal>,
@@ -34,12 +42,18 @@ impl Row {
     /// A cost or a time: smaller is better. The unit belongs into `what`.
     #[must_use]
     pub fn cost(what: impl Into<String>, cells: Vec<Option<Cell>>) -> Row {
-        Row { what: what.into(), rate: false, cells, goals: Vec::new() }
+        Row { what: what.into(), better: Better::Smaller, cells, goals: Vec::new() }
     }
 
     #[must_use]
     pub fn rate(what: impl Into<String>, cells: Vec<Option<Cell>>) -> Row {
-        Row { rate: true, ..Row::cost(what, cells) }
+        Row { better: Better::Larger, ..Row::cost(what, cells) }
+    }
+
+    /// A count or a ratio that says something about one contestant, and nothing about two.
+    #[must_use]
+    pub fn shape(what: impl Into<String>, cells: Vec<Option<Cell>>) -> Row {
+        Row { better: Better::Neither, ..Row::cost(what, cells) }
     }
 
     #[must_use]
@@ -53,7 +67,11 @@ impl Row {
     pub fn times_better(&self, reference: Option<usize>) -> Option<f64> {
         let ours = self.cells.first().copied().flatten()?.typical;
         let theirs = self.cells.get(reference?).copied().flatten()?.typical;
-        let (better, worse) = if self.rate { (theirs, ours) } else { (ours, theirs) };
+        let (better, worse) = match self.better {
+            Better::Smaller => (ours, theirs),
+            Better::Larger => (theirs, ours),
+            Better::Neither => return None,
+        };
         // A time below the resolution of the measure is no reason for a ratio without bounds.
         (worse > 0.0).then(|| worse / better.max(0.1))
     }

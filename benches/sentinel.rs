@@ -1,12 +1,19 @@
-//! The core: its ticks, hello messages, INFO.
+//! The core alone, and what it allocates: ticks, hello messages, INFO. `cargo bench --bench sentinel [-- filter]`
+//!
+//! What a whole Sentinel costs is measured by `versus`.
+
+#[path = "micro/group.rs"]
+mod group;
 
 use std::cell::RefCell;
 
 use divan::{Bencher, black_box};
 use watchfire::core::{Hello, InfoReport};
 
-use crate::INFO;
-use crate::group::{Group, hello};
+use group::{Group, INFO, hello};
+
+#[global_allocator]
+static ALLOCATOR: divan::AllocProfiler = divan::AllocProfiler::system();
 
 const MASTERS: [usize; 4] = [1, 100, 1_000, 5_000];
 
@@ -79,4 +86,8 @@ fn info_apply(bencher: Bencher, masters: usize) {
         (group.now, answer)
     };
     bencher.with_inputs(asked).bench_local_values(|(now, answer)| group.borrow_mut().core.handle(now, answer));
+}
+
+fn main() {
+    divan::main();
 }

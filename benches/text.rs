@@ -1,10 +1,17 @@
-//! Requests of clients, replies of servers, and our own answers.
+//! What is read and written: RESP and the configuration file. `cargo bench --bench text [-- filter]`
+
+#[path = "micro/group.rs"]
+mod group;
+
+use std::io;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
+use watchfire::config::{ServerOptions, Source, read, rewrite};
+use watchfire::core::Snapshot;
 use watchfire::resp::{Argv, Proto, Reply, ReplyDecoder, RequestDecoder, Writer, request};
 
-use crate::INFO;
+use group::{Group, INFO, hello, snapshot};
 
 const QUESTION: [&[u8]; 3] = [b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", b"mymaster"];
 
@@ -68,7 +75,7 @@ fn reply_pong(bencher: Bencher) {
 
 #[divan::bench]
 fn reply_hello(bencher: Bencher) {
-    let hello = crate::group::hello(0, 7);
+    let hello = hello(0, 7);
     let mut bytes = Vec::new();
     request(&mut bytes, &[b"message", b"__sentinel__:hello", hello.as_bytes()]);
     reply(bencher, &bytes);
@@ -102,4 +109,44 @@ fn write_map_of_40(bencher: Bencher) {
         out.clear();
         Writer::new(&mut out, Proto::Resp3).reply(black_box(&map));
     });
+}
+
+const MASTERS: [usize; 3] = [1, 100, 1_000];
+
+/// A file that was saved before.
+fn saved(masters: usize) -> (Vec<u8>, Snapshot) {
+    let snapshot = snapshot(masters);
+    let text = rewrite(b"port 26379\n# of the operator\n", &snapshot, &ServerOptions::default());
+    (text, snapshot)
+}
+
+#[divan::bench(args = MASTERS, max_time = 1)]
+fn read_file(bencher: Bencher, masters: usize) {
+    let (text, _) = saved(masters);
+    bencher.counter(BytesCount::new(text.len())).bench_local(|| {
+        let mut none = |_: &str| Err(io::Error::from_raw_os_error(2));
+        read(black_box(&text), Source::file("sentinel.conf"), &mut none).expect("what we wrote")
+    });
+}
+
+/// One epoch has changed.
+#[divan::bench(args = MASTERS, max_time = 1)]
+fn save_rewrite(bencher: Bencher, masters: usize) {
+    let (text, mut snapshot) = saved(masters);
+    snapshot.current_epoch += 1;
+    let server = ServerOptions::default();
+    bencher
+        .counter(BytesCount::new(text.len()))
+        .bench_local(|| rewrite(black_box(&text), black_box(&snapshot), &server));
+}
+
+/// The state as plain data, which a save begins with.
+#[divan::bench(args = MASTERS, max_time = 1)]
+fn save_snapshot(bencher: Bencher, masters: usize) {
+    let group = Group::calm(masters);
+    bencher.bench_local(|| group.core.snapshot());
+}
+
+fn main() {
+    divan::main();
 }
