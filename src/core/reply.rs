@@ -27,12 +27,12 @@ impl Sentinel {
             (Expect::Ping, reply) => self.ping_reply(now, id, &reply),
             (Expect::InfoMaster(master), Reply::Bulk(text)) => self.if_ours(master, id, |this| {
                 this.clear_info_mark(master, None);
-                this.master_info(now, master, &text);
+                this.master_info(now, master, text);
             }),
             (Expect::InfoReplica(master, replica), Reply::Bulk(text)) => {
                 self.clear_info_mark(master, Some(replica));
                 if self.masters.get(&master).is_some_and(|master| master.replicas.contains_key(&replica)) {
-                    self.replica_info(now, master, replica, &text);
+                    self.replica_info(now, master, replica, text);
                 }
             }
             (Expect::InfoMaster(master), _) => self.clear_info_mark(master, None),
