@@ -3,7 +3,8 @@
 mod command_support;
 
 use command_support::{Bench, field};
-use watchfire::command::{LogLevel, Wish};
+use watchfire::command::Wish;
+use watchfire::config::LogLevel;
 use watchfire::core::Settings;
 
 const NO_MASTER: &str = "-ERR No such master with that name\r\n";

@@ -241,6 +241,7 @@ impl OutputLimit {
 
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 
+/// How much is logged, in redis's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     Debug,

@@ -241,7 +241,7 @@ impl Sentinel {
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(failover) = &master.failover else { return };
         let Step::WaitPromotion { promoted } = failover.step else { return };
-        master.config_epoch = failover.epoch;
+        (master.config_epoch, master.hushed_until) = (failover.epoch, None);
         self.out.mark_dirty();
         let (from, to) = (master.node.addr.clone(), master.replicas[&promoted].node.addr.clone());
         self.replica_event(Level::Warning, id, promoted, "+promoted-slave");

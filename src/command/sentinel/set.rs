@@ -2,11 +2,12 @@
 //!
 //! Every request is read whole before anything of it is applied (L4): a refused one has changed nothing.
 
+use super::super::Wish;
 use super::super::call::{Call, bulk_number};
-use super::super::{LogLevel, Wish};
 use super::NO_SUCH_MASTER;
 use super::admin::refuse_control;
 use crate::base::glob;
+use crate::config::LogLevel;
 use crate::core::{Change, Options, Tunables};
 use crate::resp::{Writer, parse_integer};
 use std::borrow::Cow;
@@ -176,7 +177,7 @@ fn config_value<'a>(options: &'a Options, loglevel: LogLevel, key: &str) -> Cow<
         "announce-port" => options.announce_port.to_string().into_bytes().into(),
         "sentinel-user" => options.sentinel_user.as_bytes().into(),
         "sentinel-pass" => options.sentinel_pass.as_slice().into(),
-        _ => loglevel.word().as_bytes().into(),
+        _ => loglevel.as_str().as_bytes().into(),
     }
 }
 
@@ -228,7 +229,7 @@ fn change_option(options: &mut Options, loglevel: &mut Option<LogLevel>, key: &s
         "announce-port" => options.announce_port = u16::try_from(parse_integer(value)?).ok()?,
         "sentinel-user" => options.sentinel_user = text(value)?,
         "sentinel-pass" => options.sentinel_pass = value.to_vec(),
-        _ => *loglevel = Some(LogLevel::parse(value)?),
+        _ => *loglevel = Some(LogLevel::parse(str::from_utf8(value).ok()?)?),
     }
     Some(())
 }
