@@ -87,9 +87,13 @@ impl Links {
     }
 
     /// Queues bytes; for a connection that is gone they are dropped.
-    pub fn send(&mut self, conn: ConnId, bytes: &[u8]) {
+    pub fn send(&mut self, conn: ConnId, bytes: Vec<u8>) {
         if let Some(line) = self.by_conn.get_mut(&conn) {
-            line.out.extend_from_slice(bytes);
+            if line.out.is_empty() {
+                line.out = bytes;
+            } else {
+                line.out.extend_from_slice(&bytes);
+            }
             if line.up && !line.queued {
                 line.queued = true;
                 self.dirty.push(conn);
