@@ -180,7 +180,7 @@ fn r74_every_subcommand_answers_a_wrong_number_of_words_with_an_arity_error() {
         ("ckquorum", 3),
         ("config", -4),
         ("debug", -2),
-        ("failover", 3),
+        ("failover", -3),
         ("flushconfig", 2),
         ("get-master-addr-by-name", 3),
         ("help", 2),
@@ -340,6 +340,15 @@ fn a_failover_is_refused_or_begun() {
     let client = bench.client();
     assert_eq!(bench.ask(client, "SENTINEL failover nope"), NO_MASTER);
     assert_eq!(bench.ask(client, "SENTINEL failover mymaster"), "-NOGOODSLAVE No suitable replica to promote\r\n");
+    // Valkey's option, with its errors in its order.
+    let arity = "-ERR wrong number of arguments for 'sentinel|failover' command\r\n";
+    assert_eq!(bench.ask(client, "SENTINEL failover mymaster coordinated x"), arity);
+    assert_eq!(bench.ask(client, "SENTINEL failover nope foo"), NO_MASTER);
+    assert_eq!(bench.ask(client, "SENTINEL failover mymaster foo"), "-ERR Unknown failover option specified\r\n");
+    assert_eq!(
+        bench.ask(client, "SENTINEL failover mymaster coordinated"),
+        "-NOGOODPRIMARY Primary does not support FAILOVER command\r\n"
+    );
     let mut bench = Bench::alive();
     let client = bench.client();
     assert_eq!(bench.ask(client, "SENTINEL failover mymaster"), "+OK\r\n");
@@ -348,6 +357,16 @@ fn a_failover_is_refused_or_begun() {
     assert!(field(&reply, "flags").contains("failover_in_progress,force_failover"), "{reply}");
     let promoted = bench.ask(client, "SENTINEL replicas mymaster");
     assert!(promoted.contains("slave"), "{promoted}");
+    let mut bench = Bench::alive();
+    let client = bench.client();
+    bench.hand_in(client, &[b"SENTINEL", b"failover", b"mymaster", b"COORDINATED"]);
+    // Before the peers have answered, who vote for nobody here.
+    let other = bench.client();
+    bench.hand_in(other, &[b"SENTINEL", b"master", b"mymaster"]);
+    let reply = String::from_utf8(bench.output(other)).unwrap();
+    assert_eq!(field(&reply, "flags"), "master,failover_in_progress,coordinated_failover");
+    bench.hand_in(other, &[b"SENTINEL", b"failover", b"mymaster", b"coordinated"]);
+    assert_eq!(bench.output(other), b"-INPROG Failover already in progress\r\n");
 }
 
 #[test]

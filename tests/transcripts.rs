@@ -18,9 +18,10 @@
 //! info PORT key:value …                 what INFO there says from now on
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
 //! vote PORT granted                     it holds the master down and votes for whoever asks
+//! refuse PORT COMMAND [TEXT…]            this command fails there from now on, in a transaction; without text it works
 //! answer PORT [quiet]                   every request outstanding there is answered
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
-//! failover NAME, reset GLOB, remove NAME
+//! failover NAME [coordinated], reset GLOB, remove NAME
 //! restart                               the Sentinel dies and starts again with what it has saved
 //! wait MS [answering PORT,PORT…]        time passes; the named ports answer at once meanwhile
 //! frozen MS                             time passes, but not for us
@@ -53,6 +54,8 @@ fn run_id(n: u32) -> RunId {
 struct Wire {
     port: u16,
     requests: Vec<Vec<String>>,
+    /// The replies to the transaction that is open.
+    queued: Option<Vec<Reply>>,
 }
 
 struct Story {
@@ -62,6 +65,7 @@ struct Story {
     infos: BTreeMap<u16, String>,
     votes: BTreeMap<u16, Option<Reply>>,
     scripts: Vec<ScriptId>,
+    refusals: BTreeMap<(u16, String), String>,
     save_fails: bool,
     quiet: bool,
     out: String,
@@ -76,6 +80,7 @@ impl Story {
             infos: BTreeMap::new(),
             votes: BTreeMap::new(),
             scripts: Vec::new(),
+            refusals: BTreeMap::new(),
             save_fails: false,
             quiet: false,
             out: String::new(),
@@ -99,7 +104,7 @@ impl Story {
                 Effect::Connect { conn, to, kind } => {
                     let side = if kind == ConnKind::Command { "cmd" } else { "pubsub" };
                     self.say(&format!("connect {to} {side}"));
-                    self.conns.insert(conn, (kind, Wire { port: to.port(), requests: Vec::new() }));
+                    self.conns.insert(conn, (kind, Wire { port: to.port(), ..Wire::default() }));
                 }
                 Effect::Send { conn, bytes } => {
                     let mut decoder = RequestDecoder::new();
@@ -151,25 +156,42 @@ impl Story {
             let found = self.conns.iter_mut().find(|(_, (_, wire))| wire.port == port && !wire.requests.is_empty());
             let Some((&conn, (kind, wire))) = found else { return };
             let (kind, request) = (*kind, wire.requests.remove(0));
-            let reply = match request[0].as_str() {
-                "PING" => Reply::Simple(b"PONG".to_vec()),
-                "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
-                "PUBLISH" => Reply::Integer(1),
-                "SENTINEL" => match self.votes.get(&port) {
-                    Some(Some(reply)) => reply.clone(),
-                    Some(None) => {
-                        let leader = RunId::parse(request[5].as_bytes());
-                        vote_reply(true, leader, leader.map_or(0, |_| request[4].parse().expect("an epoch")))
-                    }
-                    None => vote_reply(false, None, 0),
-                },
-                "EXEC" => Reply::Array(vec![]),
-                _ => Reply::Simple(b"OK".to_vec()),
+            let refusal = self.refusals.get(&(port, request[0].clone()));
+            let refusal = refusal.map(|text| Reply::Error(text.clone().into_bytes()));
+            let reply = match (request[0].as_str(), &mut wire.queued) {
+                ("MULTI", queued) => {
+                    *queued = Some(Vec::new());
+                    Reply::Simple(b"OK".to_vec())
+                }
+                ("EXEC", queued) => Reply::Array(queued.take().unwrap_or_default()),
+                (_, Some(queued)) => {
+                    queued.push(refusal.unwrap_or_else(|| Reply::Simple(b"OK".to_vec())));
+                    Reply::Simple(b"QUEUED".to_vec())
+                }
+                (command, None) => self.reply(port, command, &request),
             };
             self.handle(Input::Reply { conn, kind, reply });
             if request[0] == "PUBLISH" {
                 self.heard(port, &request[2]);
             }
+        }
+    }
+
+    /// What stands outside of any transaction.
+    fn reply(&self, port: u16, command: &str, request: &[String]) -> Reply {
+        match command {
+            "PING" => Reply::Simple(b"PONG".to_vec()),
+            "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
+            "PUBLISH" => Reply::Integer(1),
+            "SENTINEL" => match self.votes.get(&port) {
+                Some(Some(reply)) => reply.clone(),
+                Some(None) => {
+                    let leader = RunId::parse(request[5].as_bytes());
+                    vote_reply(true, leader, leader.map_or(0, |_| request[4].parse().expect("an epoch")))
+                }
+                None => vote_reply(false, None, 0),
+            },
+            _ => Reply::Simple(b"OK".to_vec()),
         }
     }
 
@@ -298,10 +320,19 @@ impl Story {
                 let leader = vote.leader.map_or("*".to_owned(), |leader| leader.to_string());
                 self.say(&format!("answer {} {leader} {}", u8::from(answer.down), vote.epoch));
             }
-            ["failover", name] => {
-                let outcome = self.core.force_failover(self.now, name.as_bytes());
+            ["failover", name, options @ ..] => {
+                let coordinated = *options == ["coordinated"];
+                let outcome = self.core.force_failover(self.now, name.as_bytes(), coordinated);
                 self.drain();
                 self.say(&format!("{outcome:?}"));
+            }
+            ["refuse", port, command, text @ ..] => {
+                let key = (port.parse().expect("a port"), (*command).to_owned());
+                if text.is_empty() {
+                    self.refusals.remove(&key);
+                } else {
+                    self.refusals.insert(key, text.join(" "));
+                }
             }
             ["reset", pattern] => {
                 let count = self.core.reset(self.now, pattern.as_bytes());

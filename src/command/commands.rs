@@ -508,6 +508,7 @@ static ACL_TABLE: Table = Table::new(&[
 ]);
 
 const MASTER: &[Arg] = &[text("master-name")];
+const FAILOVER: &[Arg] = &[text("master-name"), word("coordinated", "COORDINATED").since("9.0.0").optional()];
 const PARAMETER: &[Arg] = &[text("parameter"), text("value")];
 const CONFIG: &[Arg] =
     &[one_of("action", &[block("set", PARAMETER).after("SET").multiple(), text("parameter").after("GET").multiple()])];
@@ -552,13 +553,14 @@ static SENTINEL: Table = Table::new(&[
     ),
     sentinel!(
         "failover",
-        3,
+        -3,
         ADMIN,
         "2.8.4",
         "",
-        MASTER,
-        "Starts a failover although the master is alive.",
-        admin::failover
+        FAILOVER,
+        "Starts a failover although the master is alive. COORDINATED: the master hands over, and no write is lost.",
+        admin::failover,
+        history & [("9.0.0", "Takes COORDINATED, in Valkey.")]
     ),
     sentinel!(
         "flushconfig",

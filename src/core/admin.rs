@@ -1,5 +1,6 @@
 //! What operators change: masters come and go, settings, options, the forced failover; and the snapshot.
 
+use super::failover::Cause;
 use super::ids::{Addr, LinkId, MasterId};
 use super::model::{Master, Node, Owner, Role};
 use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunables, Vote};
@@ -130,8 +131,11 @@ impl Sentinel {
         Ok(())
     }
 
-    /// `SENTINEL FAILOVER`.
-    pub fn force_failover(&mut self, now: Millis, name: &[u8]) -> Result<(), FailoverRefused> {
+    /// `SENTINEL FAILOVER`; `coordinated`: the master itself is to hand over.
+    ///
+    /// # Errors
+    /// Why none has begun.
+    pub fn force_failover(&mut self, now: Millis, name: &[u8], coordinated: bool) -> Result<(), FailoverRefused> {
         self.notice_gap(now);
         let master = self.master_by_name(name).ok_or(FailoverRefused::NoSuchMaster)?;
         let id = master.id;
@@ -144,10 +148,13 @@ impl Sentinel {
         if self.save_retry.is_some() {
             return Err(FailoverRefused::Unsaved);
         }
+        if coordinated && !Sentinel::can_hand_over(master) {
+            return Err(FailoverRefused::NoGoodMaster);
+        }
         if self.candidates(now, master).is_empty() {
             return Err(FailoverRefused::NoGoodReplica);
         }
-        self.start_failover(now, id, true);
+        self.start_failover(now, id, if coordinated { Cause::Coordinated } else { Cause::Forced });
         self.act(now, id);
         self.check_invariants();
         Ok(())

@@ -6,7 +6,8 @@
 
 use super::ask::{DESYNC, Urgency};
 use super::effect::{Effect, Level};
-use super::failover::{Failover, Step};
+use super::failover::{Cause, Failover, Step};
+use super::handover::Handover;
 use super::ids::{MasterId, RunId};
 use super::model::{Master, Peer, Role};
 use super::{SAVE_RETRY, SLOT, Sentinel, majority};
@@ -46,6 +47,7 @@ impl Sentinel {
         }
         self.judge_master(now, id);
         self.judge_quorum(now, id);
+        self.handover_overtaken(now, id);
         self.start_if_due(now, id);
         self.drive(now, id);
         if self.masters.get(&id).is_some_and(|master| master.node.sdown.is_some()) {
@@ -74,6 +76,7 @@ impl Sentinel {
                     let slot = failover.changed + SLOT;
                     Some(if now < slot { slot } else { failover.changed + self.tunables.ping_period })
                 }
+                Step::WaitPromotion { promoted } => self.handover_deadline(master.id, promoted),
                 _ => None,
             },
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
@@ -155,17 +158,25 @@ impl Sentinel {
             return;
         }
         if now >= since + self.rank(master) * SLOT {
-            self.start_failover(now, id, false);
+            self.start_failover(now, id, Cause::Down);
         }
     }
 
     /// A new epoch, our own vote in it, and the question to everybody.
-    pub(super) fn start_failover(&mut self, now: Millis, id: MasterId, forced: bool) {
+    pub(super) fn start_failover(&mut self, now: Millis, id: MasterId, cause: Cause) {
         let desync = self.random.below(DESYNC);
         self.current_epoch += 1;
         let epoch = self.current_epoch;
         let Some(master) = self.masters.get_mut(&id) else { return };
-        master.failover = Some(Failover { epoch, started: now, forced, tries: 1, step: Step::WaitStart, changed: now });
+        master.failover = Some(Failover {
+            epoch,
+            started: now,
+            forced: cause == Cause::Forced,
+            handover: (cause == Cause::Coordinated).then(Handover::default),
+            tries: 1,
+            step: Step::WaitStart,
+            changed: now,
+        });
         master.attempt = Some(now + desync);
         master.retry_at = None;
         master.delay_logged = false;

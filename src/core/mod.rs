@@ -18,6 +18,7 @@ mod down;
 mod effect;
 mod election;
 mod failover;
+mod handover;
 mod hello;
 mod ids;
 mod info;

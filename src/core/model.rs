@@ -3,6 +3,7 @@
 //! Ordered maps throughout: iteration reaches effects, and the same inputs must give the same effects.
 
 use super::failover::Failover;
+use super::handover::Side;
 use super::ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId};
 use super::operator::Vote;
 use super::snapshot::Settings;
@@ -53,6 +54,8 @@ pub struct Node {
     pub hello_sent: Millis,
     pub hello_asked: Option<Millis>,
     pub script_kill_sent: bool,
+    /// Whether its FAILOVER is under way; `None` for a server that knows none.
+    pub handing_over: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -260,18 +263,13 @@ pub enum Expect {
     },
     /// The EXEC that makes a replica a master or turns it to another.
     Exec(MasterId, ReplicaId),
+    /// The EXEC that has the master hand over.
+    HandOver(MasterId),
+    /// The EXEC that ends the pause after a coordinated failover.
+    Released(MasterId, Side),
 }
 
 impl Expect {
-    /// The replica whose change of role the reply would have confirmed.
-    #[must_use]
-    pub fn order(self) -> Option<(MasterId, ReplicaId)> {
-        match self {
-            Expect::Exec(master, replica) => Some((master, replica)),
-            _ => None,
-        }
-    }
-
     /// The request told one of our epochs, and so rests on the save of its turn.
     #[must_use]
     pub fn tells_epoch(self) -> bool {

@@ -65,6 +65,15 @@ impl Sentinel {
                 self.ask_reply(now, master, peer, epoch, sought, &reply);
             }
             (Expect::Exec(master, replica), reply) => self.exec_reply(master, replica, &reply),
+            (Expect::HandOver(master), reply) => self.handover_reply(now, master, &reply),
+            (Expect::Released(master, side), reply) => {
+                if is_error(&reply) {
+                    let text = format!("{} did not drop its clients", self.links[&id].addr);
+                    self.out.log(Level::Warning, text);
+                }
+                self.released(master, side, true);
+                self.act(now, master);
+            }
             (Expect::Ignored | Expect::Auth, _) => {}
         }
     }
@@ -199,7 +208,8 @@ impl Sentinel {
         let Some(replica) = master.replicas.get(&replica) else { return };
         let failure = match reply {
             Reply::Error(text) => String::from_utf8_lossy(text).escape_default().to_string(),
-            Reply::Array(parts) => match parts.first() {
+            // SLAVEOF is the last but three; an end of FAILOVER may stand before it.
+            Reply::Array(parts) => match parts.iter().rev().nth(3) {
                 Some(Reply::Error(text)) => String::from_utf8_lossy(text).escape_default().to_string(),
                 _ => return,
             },

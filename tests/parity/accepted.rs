@@ -56,6 +56,7 @@ const RULES: &str = "7.2 and later keep the rules for commands as they were give
 const SANITIZE: &str = "7.2 and later show this switch where 7.0 leaves it out";
 const KILL_BY_AGE: &str = "CLIENT KILL MAXAGE came with 7.4";
 const CONFIG: &str = "since 7.2 SENTINEL CONFIG takes several keys, and knows loglevel";
+const COORDINATED: &str = "SENTINEL FAILOVER … COORDINATED, as Valkey 9 has it (R57)";
 const PASSWORD: &str = "our own password can be changed while we run (R99)";
 const CONTROL: &str = "a line break in a name would write lines of its own into the configuration file (R87); refused, with \
      Valkey's words";
@@ -110,6 +111,9 @@ pub const ROWS: &[Row] = &[
     row("COMMAND DOCS* › sentinel|config keys", "* complexity arguments", "* complexity history arguments", DOCS),
     row("COMMAND DOCS* › sentinel|debug arguments", "*{+multiple}*", "*{+optional +multiple}*", DOCS),
     row("COMMAND DOCS › client|pause since", "$\"2.9.50\"", "$\"3.0.0\"", WORDS),
+    row("COMMAND DOCS* › sentinel|failover keys", "* group arguments", "* group history arguments", COORDINATED),
+    row("COMMAND DOCS* › sentinel|failover arguments", "*", "*; *token=?\"COORDINATED\"*", COORDINATED),
+    row("COMMAND* › sentinel|failover", "?* arity :3", "?* arity :-3", COORDINATED),
     added("COMMAND* › sentinel|*primar*", ALIAS),
     added("ACL CAT * › sentinel|*primar*", ALIAS),
     // INFO.
@@ -167,6 +171,8 @@ pub const ROWS: &[Row] = &[
     ),
     row("SENTINEL CONFIG x", "-*", "-ERR wrong number of arguments for 'sentinel|config' command", CONFIG),
     row("SENTINEL CONFIG set loglevel *", "-ERR Invalid argument 'loglevel' to SENTINEL CONFIG SET", "*", CONFIG),
+    row("SENTINEL failover far x", "-ERR wrong number of *", "-ERR Unknown failover option specified", COORDINATED),
+    row("SENTINEL failover * *", "-ERR wrong number of *", "-*", COORDINATED),
     row("SENTINEL CONFIG SET requirepass *", "-ERR Invalid argument 'requirepass' to *", "+OK", PASSWORD),
     row("SENTINEL monitor *\\\\n*", "+OK", "-ERR Invalid argument at index 2 *: control characters are *", CONTROL),
     row("SENTINEL remove *\\\\n*", "+OK", "-ERR No such master with that name", CONTROL),
