@@ -20,6 +20,7 @@ impl Sentinel {
             self.hang_up(id, super::ConnKind::Command);
             return;
         };
+        link.refusals = None;
         if let Reply::Error(text) = &reply {
             self.log_refusal(id, text);
         }
@@ -129,6 +130,11 @@ impl Sentinel {
         if self.owner_is_down(&owner) {
             self.touch_owner(now, id);
         }
+        if let Owner::Master(master) = owner
+            && let Some(next) = self.masters.get(&master).and_then(|master| self.ping_deadline(master))
+        {
+            self.arm(master, next);
+        }
     }
 
     fn owner_is_down(&self, owner: &Owner) -> bool {
@@ -213,6 +219,7 @@ impl Sentinel {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
         link.pubsub_heard = now;
+        link.refusals = None;
         // AUTH and CLIENT SETNAME may fail and yet the subscription succeed; the other way round there is no use in
         // the connection.
         let opening = link.pubsub_opening > 0;
