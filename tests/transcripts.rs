@@ -25,7 +25,8 @@
 //! wait MS [answering PORT,PORT…] [refusing PORT,PORT…]
 //!                                       time passes; meanwhile the named ports answer or refuse connections at once
 //! frozen MS                             time passes, but not for us
-//! script-ends CODE                      the script that runs longest ends
+//! script-starts PID                     the script that runs longest is that process
+//! script-ends CODE                      and ends
 //! save-fails yes|no
 //! options resolve-hostnames|announce-hostnames yes|no
 //! resolved HOST IP|-                    a look-up is answered
@@ -329,6 +330,9 @@ impl Story {
                 self.drain();
             }
             ["frozen", span] => self.now = self.now + span.parse::<u64>().expect("ms"),
+            ["script-starts", pid] => {
+                self.handle(Input::ScriptStarted { script: self.scripts[0], pid: pid.parse().expect("a number") });
+            }
             ["script-ends", code] => {
                 let script = self.scripts.remove(0);
                 self.handle(Input::ScriptEnded { script, code: code.parse().ok(), signal: None });

@@ -1,41 +1,9 @@
 //! What the shell knows about the process and commands show: plain data, no look-ups.
 
 use crate::base::Millis;
+use crate::config::LogLevel;
 use crate::core::RunId;
 use std::fmt;
-
-/// How much is logged, in redis's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    Debug,
-    Verbose,
-    #[default]
-    Notice,
-    Warning,
-    Nothing,
-}
-
-impl LogLevel {
-    pub const ALL: [LogLevel; 5] =
-        [LogLevel::Debug, LogLevel::Verbose, LogLevel::Notice, LogLevel::Warning, LogLevel::Nothing];
-
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            LogLevel::Debug => "debug",
-            LogLevel::Verbose => "verbose",
-            LogLevel::Notice => "notice",
-            LogLevel::Warning => "warning",
-            LogLevel::Nothing => "nothing",
-        }
-    }
-
-    /// The level of that name, in any case.
-    #[must_use]
-    pub fn parse(word: &[u8]) -> Option<LogLevel> {
-        LogLevel::ALL.into_iter().find(|level| level.word().as_bytes().eq_ignore_ascii_case(word))
-    }
-}
 
 /// Processor time used, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

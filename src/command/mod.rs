@@ -8,6 +8,7 @@
 
 mod access;
 mod acl_cmd;
+mod arguments;
 mod call;
 mod client;
 mod client_cmd;
@@ -23,7 +24,7 @@ mod table;
 pub use access::{catalog, owes_password};
 pub use client::{Client, ClientId, Clients, Deferred, ReplyMode, Tracking};
 pub use commands::COMMANDS;
-pub use facts::{CpuTimes, Facts, LogLevel, Stats};
+pub use facts::{CpuTimes, Facts, Stats};
 pub use pubsub::Kind as SubscriptionKind;
 pub use table::{CATEGORIES, Command, Found, Table, find, find_full};
 
@@ -56,7 +57,9 @@ pub enum Wish {
     /// End the process in good order (`SHUTDOWN`).
     Shutdown,
     /// Log at this level from now on, and show it in [`Facts::loglevel`].
-    LogLevel(LogLevel),
+    LogLevel(crate::config::LogLevel),
+    /// Our own password is this one from now on, in the file too (`SENTINEL CONFIG SET requirepass`).
+    Password(Vec<u8>),
     /// A line for the log.
     Log(Level, String),
 }

@@ -42,6 +42,7 @@ impl Sentinel {
             node: Node::new(addr.clone(), LinkId(0), Role::Master, now),
             settings,
             config_epoch: epochs.0,
+            hushed_until: None,
             durable_config_epoch: epochs.0,
             leader: None,
             leader_epoch: epochs.1,
@@ -79,6 +80,13 @@ impl Sentinel {
         // A vote of another life is as good as one of this: its epoch is known here, whoever saved it.
         self.current_epoch = self.current_epoch.max(saved.config_epoch).max(saved.leader_epoch);
         self.durable_epoch = self.current_epoch;
+        // Listen before talking. The group may have moved on while we were away, or have been set up anew with epochs
+        // that start again, and what servers are told outlives its moment: a replica that is just being synchronised
+        // gets what was published meanwhile when that is over. Peers are told at once, they know better or need it.
+        let publish_period = self.tunables.publish_period;
+        if let Some(master) = self.masters.get_mut(&id).filter(|master| master.config_epoch > 0) {
+            master.hushed_until = Some(now + publish_period);
+        }
         for (host, port) in &saved.known_replicas {
             let Some(replica) = self.locate(Addr::new(host, *port)) else { continue };
             let known = self.masters[&id].replicas.values().any(|known| known.node.addr.same(&replica));
@@ -183,12 +191,29 @@ impl Sentinel {
         self.options = options;
         self.out.mark_dirty();
         if new_credentials {
-            let links: Vec<LinkId> = self.peer_links.values().copied().collect();
-            for link in links {
-                self.redial(now, link);
+            self.redial_peers(now);
+        }
+        self.check_invariants();
+    }
+
+    /// Our own `requirepass` has changed: peers that share it are logged in to with it from now on.
+    pub fn set_own_password(&mut self, now: Millis, password: &[u8]) {
+        self.notice_gap(now);
+        self.out.mark_dirty();
+        if self.identity.own_password != password {
+            self.identity.own_password = password.to_vec();
+            if self.options.sentinel_pass.is_empty() {
+                self.redial_peers(now);
             }
         }
         self.check_invariants();
+    }
+
+    fn redial_peers(&mut self, now: Millis) {
+        let links: Vec<LinkId> = self.peer_links.values().copied().collect();
+        for link in links {
+            self.redial(now, link);
+        }
     }
 
     /// `SENTINEL DEBUG`: the new tunables as a whole.

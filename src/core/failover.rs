@@ -241,7 +241,7 @@ impl Sentinel {
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(failover) = &master.failover else { return };
         let Step::WaitPromotion { promoted } = failover.step else { return };
-        master.config_epoch = failover.epoch;
+        (master.config_epoch, master.hushed_until) = (failover.epoch, None);
         self.out.mark_dirty();
         let (from, to) = (master.node.addr.clone(), master.replicas[&promoted].node.addr.clone());
         self.replica_event(Level::Warning, id, promoted, "+promoted-slave");
@@ -266,7 +266,8 @@ impl Sentinel {
         };
         let (target_addr, target_down) = (target.node.addr.clone(), target.node.sdown.is_some());
         let timed_out = now.since(failover.changed) > master.settings.failover_timeout;
-        let parallel = master.settings.parallel_syncs as usize;
+        // A file may say 0, as it always could; replicas that wait out the failover-timeout help nobody.
+        let parallel = master.settings.parallel_syncs.max(1) as usize;
         let reconf_timeout = self.tunables.slave_reconf_timeout;
 
         let late: Vec<ReplicaId> = others(master.replicas.values(), promoted)

@@ -317,7 +317,7 @@ impl Sentinel {
             self.report_split(now, id, peer, hello);
             return;
         }
-        master.config_epoch = hello.config_epoch;
+        (master.config_epoch, master.hushed_until) = (hello.config_epoch, None);
         self.out.mark_dirty();
         let from = current_addr(master).clone();
         if from.same(&hello.master_addr) {

@@ -63,6 +63,8 @@ pub struct Master {
     pub node: Node,
     pub settings: Settings,
     pub config_epoch: u64,
+    /// Until then servers are not told our configuration, only peers: it comes out of the file of an earlier life.
+    pub hushed_until: Option<Millis>,
     /// The config epoch that is on disk.
     pub durable_config_epoch: u64,
     /// Our vote: for whom (unknown after a restart) and in which epoch.

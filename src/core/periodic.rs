@@ -204,7 +204,11 @@ impl Sentinel {
         ))
     }
 
-    fn publish(&mut self, id: MasterId, link: LinkId, expect: Expect, command: &str) -> bool {
+    fn publish(&mut self, now: Millis, id: MasterId, link: LinkId, expect: Expect, command: &str) -> bool {
+        let hushed = self.masters.get(&id).and_then(|master| master.hushed_until).is_some_and(|until| now < until);
+        if hushed && !matches!(expect, Expect::HelloPeer(..)) {
+            return false;
+        }
         let Some(hello) = self.our_hello(id, link) else { return false };
         let Some(link) = self.links.get_mut(&link) else { return false };
         link.command(&mut self.out, expect, &[command.as_bytes(), HELLO_CHANNEL, &hello])
@@ -213,7 +217,7 @@ impl Sentinel {
     pub(super) fn hello_to_master(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let (link, command) = (master.node.link, renamed(&master.settings, "PUBLISH").to_owned());
-        if self.publish(id, link, Expect::HelloMaster(id), &command)
+        if self.publish(now, id, link, Expect::HelloMaster(id), &command)
             && let Some(master) = self.masters.get_mut(&id)
         {
             master.node.hello_asked = Some(now);
@@ -224,7 +228,7 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return };
         let Some(link) = master.replicas.get(&replica).map(|replica| replica.node.link) else { return };
         let command = renamed(&master.settings, "PUBLISH").to_owned();
-        if self.publish(id, link, Expect::HelloReplica(id, replica), &command)
+        if self.publish(now, id, link, Expect::HelloReplica(id, replica), &command)
             && let Some(replica) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&replica))
         {
             replica.node.hello_asked = Some(now);
@@ -233,7 +237,7 @@ impl Sentinel {
 
     pub(super) fn hello_to_peer(&mut self, now: Millis, id: MasterId, peer: super::PeerId) {
         let Some(link) = self.masters.get(&id).and_then(|m| m.peers.get(&peer)).map(|peer| peer.link) else { return };
-        if self.publish(id, link, Expect::HelloPeer(id, peer), "PUBLISH")
+        if self.publish(now, id, link, Expect::HelloPeer(id, peer), "PUBLISH")
             && let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer))
         {
             peer.hello_asked = Some(now);

@@ -81,6 +81,7 @@ pub struct Settings {
     /// The PING period of this master's nodes; 0: the common one ([`Tunables::ping_period`](super::Tunables)).
     pub ping_period: u64,
     pub failover_timeout: u64,
+    /// 0 counts as 1.
     pub parallel_syncs: u32,
     /// 0: a rebooted master is not down for that reason.
     pub reboot_down_after: u64,

@@ -62,7 +62,8 @@ pub enum Read {
     Data(usize),
     /// Nothing now: the socket is empty, or the bound of this turn is reached. `readable` will come again by itself.
     Blocked,
-    /// The peer sends no more. Never in the same turn as data, so that answers to the last request are flushed first.
+    /// The peer sends no more. Never in the same turn as data, so that answers to the last request are flushed first; who has
+    /// more to say than that asks for [`super::Reactor::keep_writing`].
     Eof,
     /// The connection is lost.
     Failed(CloseReason),
@@ -105,9 +106,11 @@ pub(super) struct Stream {
     /// None at the other end of a Unix socket.
     pub(super) peer: Option<SocketAddr>,
     pub(super) connecting: bool,
-    /// Sticky: set by the poll, cleared by `WouldBlock` alone.
+    /// Sticky: set by the poll, cleared by `WouldBlock`, and `readable` also by a read that the socket could not fill.
     pub(super) readable: bool,
     pub(super) writable: bool,
+    /// The poll has said that the peer's half is closed, or worse: reads go on until they have said so, too.
+    hung_up: bool,
     /// The interests: reads are wanted unless paused, a write only while armed.
     pub(super) reading: bool,
     pub(super) armed: bool,
@@ -127,6 +130,8 @@ pub(super) struct Stream {
     end: Option<CloseReason>,
     /// A read or write has returned `end`: `closed` is due.
     pub(super) ended: bool,
+    /// The peer sends no more, and the owner has not finished writing.
+    deaf: bool,
 }
 
 impl Stream {
@@ -137,6 +142,7 @@ impl Stream {
             connecting,
             readable: false,
             writable: !connecting,
+            hung_up: false,
             reading: true,
             armed: false,
             woken: false,
@@ -148,6 +154,7 @@ impl Stream {
             wrote: 0,
             end: None,
             ended: false,
+            deaf: false,
         }
     }
 
@@ -210,6 +217,9 @@ impl Stream {
     /// Reads once through `scratch` onto the end of `into`, within the bound of `turn`.
     pub(super) fn read(&mut self, turn: u64, scratch: &mut [u8], into: &mut Vec<u8>) -> Read {
         self.refresh(turn);
+        if self.deaf {
+            return Read::Eof;
+        }
         if self.tls.is_some() {
             return self.read_tls(scratch, into);
         }
@@ -225,6 +235,7 @@ impl Stream {
             Ok(n) => {
                 into.extend_from_slice(&scratch[..n]);
                 self.read += n;
+                self.took(n, room);
                 return Read::Data(n);
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -234,6 +245,12 @@ impl Stream {
             Err(e) => self.end = Some(CloseReason::of(&e)),
         }
         self.report_end()
+    }
+
+    /// A read that brought less than it could has emptied the socket: whatever comes now is a new edge, and the read that
+    /// would only say `WouldBlock` is saved. An end that stood behind the bytes was part of this edge and brings no other.
+    fn took(&mut self, n: usize, room: usize) {
+        self.readable = n == room || self.hung_up;
     }
 
     /// As [`Stream::read`], through TLS.
@@ -276,6 +293,7 @@ impl Stream {
                 if let Err(text) = tls.take(&scratch[..n]) {
                     self.end = Some(CloseReason::Tls(text));
                 }
+                self.took(n, room);
                 // What TLS has to say to that: the next flight, an alert.
                 if let Err(why) = self.flush_tls() {
                     self.end.get_or_insert(why);
@@ -360,6 +378,13 @@ impl Stream {
         }
     }
 
+    /// Takes back that it has ended, if it was the peer who finished sending: there is something left to tell it.
+    pub(super) fn keep_writing(&mut self) {
+        if self.end == Some(CloseReason::Eof) {
+            (self.ended, self.deaf) = (false, true);
+        }
+    }
+
     /// Writes once, within the bound of `turn`.
     pub(super) fn write(&mut self, turn: u64, bytes: &[u8]) -> Write {
         self.refresh(turn);
@@ -406,6 +431,7 @@ impl Stream {
     /// What the poll said.
     pub(super) fn note(&mut self, event: &mio::event::Event) {
         // Errors and hang-ups set both bits: the read or write that follows learns the particulars.
+        self.hung_up |= event.is_read_closed() || event.is_error();
         self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
         self.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
     }
@@ -413,7 +439,8 @@ impl Stream {
     /// Whether `readable` is due. A stream that ended has nothing more to say.
     pub(super) fn wants_read(&self) -> bool {
         let there = self.readable || self.tls.as_ref().is_some_and(|tls| tls.has_plain() || self.end.is_some());
-        !self.ended && !self.connecting && !self.is_shaking() && (self.woken || (self.reading && there))
+        let can_read = !self.ended && !self.deaf && !self.connecting && !self.is_shaking();
+        can_read && (self.woken || (self.reading && there))
     }
 
     /// Whether `writable` is due.

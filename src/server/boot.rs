@@ -12,8 +12,8 @@ use super::syslog::Syslog;
 use super::tls::{self, Tls};
 use super::{Shell, access, listen, sys};
 use crate::acl::Acl;
-use crate::command::{CpuTimes, Facts, LogLevel};
-use crate::config::{self, Check, Loaded, Must, ServerOptions};
+use crate::command::{CpuTimes, Facts};
+use crate::config::{Check, Loaded, Must, ServerOptions};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
 use crate::net::{Handler, Reactor};
 use ::log::{info, warn};
@@ -104,7 +104,7 @@ impl Server {
         let logfile_given = !options.logfile.is_empty();
         let logfile = logfile_given.then(|| Path::new(&options.logfile));
         let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
-        super::log::start(logfile, syslog, loglevel(options.loglevel))
+        super::log::start(logfile, syslog, options.loglevel)
             .map_err(|why| StartError::new(format!("Can't open the log file {}: {why}", options.logfile)))?;
         announce(&config_file, &notes);
         if let Some(doubt) = access::doubt(&options, &acl) {
@@ -186,7 +186,7 @@ impl Server {
         facts.executable = executable;
         facts.config_file = config_file;
         facts.maxclients = maxclients;
-        facts.loglevel = loglevel(options.loglevel);
+        facts.loglevel = options.loglevel;
         facts.protected_mode = options.protected_mode;
         facts.supervised = supervisor.word();
         facts.os = sys::system_name();
@@ -256,11 +256,6 @@ impl Server {
         }
         outcome
     }
-}
-
-/// One notion, two rooms: the file's word as the commands' word.
-fn loglevel(level: config::LogLevel) -> LogLevel {
-    LogLevel::parse(level.as_str().as_bytes()).unwrap_or_default()
 }
 
 fn broken(what: &str, why: &io::Error) -> StartError {
@@ -434,7 +429,7 @@ fn cpu_times() -> CpuTimes {
         user: used.user,
         sys_children: used.children_system,
         user_children: used.children_user,
-        // There is one thread, but for a resolver that sleeps.
+        // There is one thread, but for resolvers that sleep.
         sys_main_thread: used.system,
         user_main_thread: used.user,
     }

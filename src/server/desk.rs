@@ -4,7 +4,7 @@ use super::log as server_log;
 use crate::acl::Acl;
 use crate::base::Millis;
 use crate::command::{Clients, Facts, Stats, Wish, World};
-use crate::config::{self, ServerOptions};
+use crate::config::ServerOptions;
 use crate::core::Sentinel;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -59,10 +59,9 @@ impl Desk {
                 Wish::LogLevel(level) => {
                     self.facts.loglevel = level;
                     server_log::set_level(level);
-                    if let Some(level) = config::LogLevel::parse(level.word()) {
-                        self.options.change_loglevel(level);
-                    }
+                    self.options.change_loglevel(level);
                 }
+                Wish::Password(password) => self.options.change_password(password),
                 Wish::Log(level, text) => log::log!(server_log::level_of(level), "{text}"),
             }
         }

@@ -16,7 +16,7 @@
 
 use super::sys;
 use super::syslog::Syslog;
-use crate::command::LogLevel;
+use crate::config::LogLevel;
 use crate::core::Level;
 use log::LevelFilter;
 use std::borrow::Cow;

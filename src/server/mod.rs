@@ -19,7 +19,7 @@
 //! | `save` | the configuration file as the durable state |
 //! | `log`, `syslog`, `notify`, `listen` | log lines, systemd and upstart, addresses and sockets to listen on |
 //! | `tls` | certificates, at the start and on SIGHUP |
-//! | `scripts`, `resolver` | processes and the one helper thread |
+//! | `scripts`, `resolver` | processes and the helper threads |
 //! | `sys` | what std lacks; the only `unsafe` |
 
 mod access;
@@ -115,7 +115,7 @@ impl Shell {
                 *saved = Some(ok && saved.unwrap_or(true));
             }
             Effect::Connect { conn, to, kind } => self.links.connect(reactor, conn, to, kind),
-            Effect::Send { conn, bytes } => self.links.send(conn, &bytes),
+            Effect::Send { conn, bytes } => self.links.send(conn, bytes),
             Effect::Close { conn } => self.links.close(reactor, conn),
             Effect::Event { level, channel, payload } => {
                 ::log::log!(log::level_of(level), "{channel} {payload}");
@@ -124,7 +124,7 @@ impl Shell {
                 }
             }
             Effect::Log { level, text } => ::log::log!(log::level_of(level), "{text}"),
-            Effect::RunScript { script, argv } => self.untold.extend(self.scripts.start(script, &argv)),
+            Effect::RunScript { script, argv } => self.untold.push(self.scripts.start(script, &argv)),
             Effect::KillScript { script } => self.scripts.kill(script),
             Effect::Resolve { host } => {
                 if let Err(why) = self.resolver.ask(host.clone()) {
