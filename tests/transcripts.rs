@@ -31,6 +31,7 @@
 //! options resolve-hostnames|announce-hostnames yes|no
 //! resolved HOST IP|-                    a look-up is answered
 //! addr NAME                             prints how the master is told and saved
+//! reports NAME                          prints the reports of its failovers, newest first
 //! known NAME                            prints who is known, and what is saved about them
 //! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
 //! ```
@@ -39,7 +40,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use watchfire::base::Millis;
-use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot};
+use watchfire::core::{
+    Change, ConnId, ConnKind, Effect, FailoverReport, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot,
+};
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
 fn identity() -> Identity {
@@ -363,6 +366,12 @@ impl Story {
                 let saved = format!("{} {} {:?}", saved.host, saved.port, saved.known_replicas);
                 self.say(&format!("told {told}; replicas {}; saved {saved}", replicas.join(" ")));
             }
+            ["reports", name] => {
+                let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
+                let told: Vec<String> = self.core.failover_reports(master).map(report).collect();
+                self.say(&format!("{} reports", told.len()));
+                told.iter().for_each(|text| self.say(text));
+            }
             ["known", name] => {
                 let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
                 let peers: Vec<String> = master.peers.values().map(|p| format!("{}@{}", p.run_id, p.addr)).collect();
@@ -388,6 +397,39 @@ impl Story {
             other => panic!("not understood: {other:?}"),
         }
     }
+}
+
+/// A report with all that is in it; times are from its start, and the life sign from the start, too.
+fn report(report: &FailoverReport) -> String {
+    let id = |id: Option<RunId>| id.map_or("-".into(), |id| id.to_string());
+    let mut text = format!(
+        "epoch {} {} {} by {}, {} to {}, alive {}, ended {:?}, votes {}/{}:",
+        report.epoch,
+        report.trigger.word(),
+        report.outcome.word(),
+        id(report.leader),
+        report.from,
+        report.to.as_ref().map_or("-".into(), ToString::to_string),
+        report.since_start(report.alive),
+        report.ended.map(|at| report.since_start(at)),
+        report.votes_got,
+        report.votes_needed,
+    );
+    for vote in &report.votes {
+        let answered = vote.answered.map(|at| at.since(vote.asked));
+        let _ = write!(text, " {} asked {} {answered:?} {};", vote.peer, report.since_start(vote.asked), id(vote.vote));
+    }
+    for (replica, why) in &report.refused {
+        let _ = write!(text, " refused {replica}: {why};");
+    }
+    for step in &report.steps {
+        let replica = step.replica.as_ref().map_or(String::new(), |replica| format!(" {replica}"));
+        let _ = write!(text, " [{}{replica} {}]", step.what, report.since_start(step.at));
+    }
+    if report.steps_left_out > 0 {
+        let _ = write!(text, " and {} steps", report.steps_left_out);
+    }
+    text
 }
 
 /// `$N` stands for the id of peer N.

@@ -5,7 +5,7 @@
 
 use super::arguments::{Arg, block, number, one_of, pattern, text, word};
 use super::call::{Call, Handler, wrong_arity};
-use super::sentinel::{self, admin, set, show};
+use super::sentinel::{self, admin, report, set, show};
 use super::table::{
     ADMIN, ALLOW_BUSY, CAT_ADMIN, CAT_CONNECTION, CAT_DANGEROUS, Command, FAST, Flags, LOADING, NO_AUTH, NO_MULTI,
     NOSCRIPT, PUBSUB, STALE, Table,
@@ -559,6 +559,16 @@ static SENTINEL: Table = Table::new(&[
         MASTER,
         "Starts a failover although the master is alive.",
         admin::failover
+    ),
+    sentinel!(
+        "failover-report",
+        -2,
+        ADMIN,
+        "7.4.0",
+        "O(N) in reports",
+        &[text("master-name").optional()],
+        "The last failovers as timelines: what happened when, who voted, who was refused and why.",
+        report::failover_report
     ),
     sentinel!(
         "flushconfig",

@@ -3,6 +3,7 @@
 use super::ids::{Addr, LinkId, MasterId};
 use super::model::{Master, Node, Owner, Role};
 use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunables, Vote};
+use super::report::Outcome;
 use super::snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 use super::{Sentinel, current_addr};
 use crate::base::Millis;
@@ -59,6 +60,7 @@ impl Sentinel {
             delay_logged: false,
             conflict_reported: None,
             armed: None,
+            reports: None,
         };
         self.masters.insert(id, master);
         self.names.insert(name.into(), id);
@@ -113,6 +115,7 @@ impl Sentinel {
         let master = &self.masters[&id];
         let text = self.out.master(master);
         self.out.alert(master, "-monitor", text);
+        self.end_failover(now, id, Outcome::Reset);
         let peers: Vec<_> = self.masters[&id].peers.keys().copied().collect();
         for peer in peers {
             self.drop_peer(id, peer);

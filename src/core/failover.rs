@@ -35,6 +35,7 @@ use super::effect::{Effect, Level};
 use super::election::CRASH_CODE;
 use super::ids::{MasterId, ReplicaId};
 use super::model::{Reconf, Replica};
+use super::report::{FailoverReport, Outcome};
 use super::{SLOT, Sentinel};
 use crate::base::Millis;
 
@@ -54,6 +55,7 @@ pub struct Failover {
     pub step: Step,
     /// When the step was entered.
     pub changed: Millis,
+    pub report: Box<FailoverReport>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,11 +137,12 @@ impl Sentinel {
         }
     }
 
-    pub(super) fn abort(&mut self, id: MasterId, channel: &'static str) {
-        let Some(master) = self.masters.get_mut(&id) else { return };
-        master.failover = None;
+    pub(super) fn abort(&mut self, now: Millis, id: MasterId, channel: &'static str) {
+        let Some(master) = self.masters.get(&id) else { return };
         let text = self.out.master(master);
         self.out.alert(master, channel, text);
+        self.note(now, id, channel, None);
+        self.end_failover(now, id, Outcome::Aborted(channel));
     }
 
     fn replica_event(&mut self, level: Level, id: MasterId, replica: ReplicaId, channel: &'static str) {
@@ -178,7 +181,7 @@ impl Sentinel {
         }
         self.log_refusals(now, id);
         let Some(promoted) = chosen else {
-            self.abort(id, "-failover-abort-no-good-slave");
+            self.abort(now, id, "-failover-abort-no-good-slave");
             return true;
         };
         if let Some(replica) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&promoted))
@@ -187,6 +190,7 @@ impl Sentinel {
             self.announce_replica(id, promoted);
         }
         self.replica_event(Level::Warning, id, promoted, "+selected-slave");
+        self.note_choice(now, id, promoted);
         self.replica_event(Level::Notice, id, promoted, "+failover-state-send-slaveof-noone");
         self.enter(now, id, Step::SendReplicaofNoOne { promoted });
         true
@@ -195,6 +199,7 @@ impl Sentinel {
     fn send_replicaof_no_one(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
         if self.send_replicaof(now, id, promoted, None) {
             self.replica_event(Level::Notice, id, promoted, "+failover-state-wait-promotion");
+            self.note(now, id, "+failover-state-wait-promotion", None);
             self.enter(now, id, Step::WaitPromotion { promoted });
             return true;
         }
@@ -220,7 +225,7 @@ impl Sentinel {
     /// The promotion itself comes with the replica's INFO ([`Sentinel::promoted`]).
     fn wait_promotion(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
         if !self.masters[&id].replicas.contains_key(&promoted) {
-            self.abort(id, "-failover-abort-slave-timeout");
+            self.abort(now, id, "-failover-abort-slave-timeout");
             return true;
         }
         self.give_up_promotion(now, id)
@@ -232,7 +237,7 @@ impl Sentinel {
         if now.since(failover.changed) <= master.settings.failover_timeout {
             return false;
         }
-        self.abort(id, "-failover-abort-slave-timeout");
+        self.abort(now, id, "-failover-abort-slave-timeout");
         true
     }
 
@@ -245,6 +250,7 @@ impl Sentinel {
         self.out.mark_dirty();
         let (from, to) = (master.node.addr.clone(), master.replicas[&promoted].node.addr.clone());
         self.replica_event(Level::Warning, id, promoted, "+promoted-slave");
+        self.note(now, id, "+promoted-slave", None);
         if self.simulate_failure & CRASH_AFTER_PROMOTION != 0 {
             self.out.push(Effect::Crash { code: CRASH_CODE });
         }
@@ -261,7 +267,7 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return false };
         let Some(failover) = &master.failover else { return false };
         let Some(target) = master.replicas.get(&promoted) else {
-            self.abort(id, "-failover-abort-slave-timeout");
+            self.abort(now, id, "-failover-abort-slave-timeout");
             return true;
         };
         let (target_addr, target_down) = (target.node.addr.clone(), target.node.sdown.is_some());
@@ -307,6 +313,7 @@ impl Sentinel {
             self.out.alert(master, "+failover-end-for-timeout", text.clone());
         }
         self.out.alert(master, "+failover-end", text);
+        self.note_end(now, id, unfinished);
         if unfinished {
             self.last_word(now, id, promoted, &target_addr);
         }

@@ -331,6 +331,7 @@ impl Sentinel {
         node.reconf_changed = now;
         let text = self.out.replica(&self.masters[&id], &self.masters[&id].replicas[&replica]);
         self.out.event(Level::Notice, channel, text);
+        self.note(now, id, channel, Some(replica));
     }
 
     /// We think it is master, it says so, it is not down, and that is recent news.

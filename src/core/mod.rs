@@ -31,6 +31,7 @@ mod outbox;
 mod periodic;
 mod refused;
 mod reply;
+mod report;
 mod script;
 mod select;
 mod snapshot;
@@ -49,6 +50,7 @@ pub use operator::{
     Vote,
 };
 pub use refused::Refusals;
+pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigger};
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
 use crate::base::{Millis, Random};

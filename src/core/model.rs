@@ -6,6 +6,7 @@ use super::failover::Failover;
 use super::ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId};
 use super::operator::Vote;
 use super::refused::Refusals;
+use super::report::Reports;
 use super::snapshot::Settings;
 use crate::base::Millis;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -91,6 +92,8 @@ pub struct Master {
     pub conflict_reported: Option<Millis>,
     /// The moment for which a wake-up is queued.
     pub armed: Option<Millis>,
+    /// Of the failovers so far; none, as long as there was none.
+    pub reports: Option<Box<Reports>>,
 }
 
 #[derive(Clone, Debug)]

@@ -179,7 +179,8 @@ impl Sentinel {
     }
 
     fn ask_reply(&mut self, now: Millis, id: MasterId, peer: PeerId, epoch: u64, sought: bool, reply: &Reply) {
-        let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) else { return };
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(peer) = master.peers.get_mut(&peer) else { return };
         peer.asking = false;
         let Reply::Array(parts) = reply else { return };
         let [Reply::Integer(down), Reply::Bulk(leader), Reply::Integer(vote_epoch)] = parts.as_slice() else { return };
@@ -196,6 +197,9 @@ impl Sentinel {
             // this epoch and did not give it: it is beyond the epoch and will never vote in it.
             if vote_epoch < epoch && (down || leader.is_some()) {
                 peer.abstained = peer.abstained.max(Some(epoch));
+            }
+            if let Some(failover) = master.failover.as_mut().filter(|failover| failover.epoch == epoch) {
+                failover.report.answered(now, peer);
             }
         }
         self.act(now, id);

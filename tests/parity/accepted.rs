@@ -73,6 +73,7 @@ const SWITCH: &str = "the new address is published as soon as it holds, not when
 const LAST_WORDS: &str = "what was answered before the end is sent before the end";
 const LOAD: &str = "7.4 lets go only of those whose rights ACL LOAD changed; 7.0 of everybody who has logged in";
 const OURS: &str = "our own field; names that begin so are nobody else's";
+const EXTENSION: &str = "our own: no name of theirs is taken, and nothing shows unless it is asked for or set";
 const SAVING: &str = "our own field: says that the state cannot be written (R77)";
 
 pub const ROWS: &[Row] = &[
@@ -111,7 +112,9 @@ pub const ROWS: &[Row] = &[
     row("COMMAND DOCS* › sentinel|debug arguments", "*{+multiple}*", "*{+optional +multiple}*", DOCS),
     row("COMMAND DOCS › client|pause since", "$\"2.9.50\"", "$\"3.0.0\"", WORDS),
     added("COMMAND* › sentinel|*primar*", ALIAS),
+    added("COMMAND* › sentinel|failover-report*", EXTENSION),
     added("ACL CAT * › sentinel|*primar*", ALIAS),
+    added("ACL CAT * › sentinel|failover-report*", EXTENSION),
     // INFO.
     added("INFO* › Server watchfire_version", OURS),
     added("INFO* › Sentinel sentinel_config_save_failing", SAVING),
@@ -157,6 +160,9 @@ pub const ROWS: &[Row] = &[
     row("PING", "(closed)", "+PONG", LOAD),
     // SENTINEL.
     row("SENTINEL *primar*", "-ERR unknown subcommand '*primar*'. Try SENTINEL HELP.", "[^-]*", ALIAS),
+    row("SENTINEL failover-report*", "-ERR unknown subcommand 'failover-report'. Try SENTINEL HELP.", "*", EXTENSION),
+    row("SENTINEL set far down-after-refused *", "-ERR Unknown option or number of *", "*", EXTENSION),
+    row("SENTINEL set far ping-period *", "-ERR Unknown option or number of *", "*", EXTENSION),
     row("SENTINEL set far primary-reboot-*", "-ERR Unknown option or number of *", "+OK", ALIAS),
     row("SENTINEL CONFIG GET * › keys", "? of *", "? of *$loglevel", CONFIG),
     row(
