@@ -8,7 +8,7 @@
 //! ```text
 //! sentinel [seed=N]                     a fresh Sentinel (id 1111…, port 26379)
 //! monitor NAME HOST:PORT QUORUM         SENTINEL MONITOR
-//! set NAME down-after|failover-timeout|quorum|parallel-syncs N
+//! set NAME down-after|down-after-refused|ping-period|failover-timeout|quorum|parallel-syncs N
 //! set NAME notification-script|client-reconfig-script PATH
 //! peer N NAME                           a hello of peer N (id NNNN…, port 26379+N) about the master's present address
 //! hello PAYLOAD                         a hello as it stands, published to us; $N is the id of peer N
@@ -23,7 +23,8 @@
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
 //! failover NAME [coordinated], reset GLOB, remove NAME
 //! restart                               the Sentinel dies and starts again with what it has saved
-//! wait MS [answering PORT,PORT…]        time passes; the named ports answer at once meanwhile
+//! wait MS [answering PORT,PORT…] [refusing PORT,PORT…]
+//!                                       time passes; meanwhile the named ports answer or refuse connections at once
 //! frozen MS                             time passes, but not for us
 //! script-starts PID                     the script that runs longest is that process
 //! script-ends CODE                      and ends
@@ -31,6 +32,7 @@
 //! options resolve-hostnames|announce-hostnames yes|no
 //! resolved HOST IP|-                    a look-up is answered
 //! addr NAME                             prints how the master is told and saved
+//! reports NAME                          prints the reports of its failovers, newest first
 //! known NAME                            prints who is known, and what is saved about them
 //! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
 //! ```
@@ -39,7 +41,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use watchfire::base::Millis;
-use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot};
+use watchfire::core::{
+    Change, ConnId, ConnKind, Effect, FailoverReport, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot,
+};
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
 fn identity() -> Identity {
@@ -203,9 +207,19 @@ impl Story {
         self.handle(Input::Reply { conn, kind, reply: Reply::Array(parts.to_vec()) });
     }
 
-    fn wait(&mut self, span: u64, answering: &[u16]) {
+    fn end_conns(&mut self, port: u16, why: &Gone) {
+        for (conn, _) in self.conns_of(port) {
+            self.conns.remove(&conn);
+            self.handle(Input::Closed { conn, why: why.clone() });
+        }
+    }
+
+    fn wait(&mut self, span: u64, answering: &[u16], refusing: &[u16]) {
         let end = self.now + span;
         loop {
+            for &port in refusing {
+                self.end_conns(port, &Gone::Refused);
+            }
             for &port in answering {
                 self.answer(port);
             }
@@ -246,6 +260,8 @@ impl Story {
                 let number = || value.parse::<u32>().expect("a number");
                 let change = match *what {
                     "down-after" => Change::DownAfter(number().into()),
+                    "down-after-refused" => Change::DownAfterRefused(number().into()),
+                    "ping-period" => Change::PingPeriod(number().into()),
                     "failover-timeout" => Change::FailoverTimeout(number().into()),
                     "quorum" => Change::Quorum(number()),
                     "parallel-syncs" => Change::ParallelSyncs(number()),
@@ -292,11 +308,8 @@ impl Story {
                 }
             }
             ["down", at, why] => {
-                for (conn, _) in self.conns_of(port(at)) {
-                    self.conns.remove(&conn);
-                    let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
-                    self.handle(Input::Closed { conn, why });
-                }
+                let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
+                self.end_conns(port(at), &why);
             }
             ["info", at, lines @ ..] => {
                 self.infos.insert(port(at), lines.join("\r\n") + "\r\n");
@@ -358,10 +371,12 @@ impl Story {
                 let script = self.scripts.remove(0);
                 self.handle(Input::ScriptEnded { script, code: code.parse().ok(), signal: None });
             }
-            ["wait", span] => self.wait(span.parse().expect("ms"), &[]),
-            ["wait", span, "answering", ports] => {
-                let ports: Vec<u16> = ports.split(',').map(port).collect();
-                self.wait(span.parse().expect("ms"), &ports);
+            ["wait", span, rest @ ..] => {
+                let ports = |how: &str| -> Vec<u16> {
+                    let at = rest.iter().position(|word| *word == how);
+                    at.map_or(Vec::new(), |at| rest[at + 1].split(',').map(port).collect())
+                };
+                self.wait(span.parse().expect("ms"), &ports("answering"), &ports("refusing"));
             }
             ["options", what, word] => {
                 let mut options = self.core.options().clone();
@@ -381,6 +396,12 @@ impl Story {
                 let saved = &self.core.snapshot().masters[0];
                 let saved = format!("{} {} {:?}", saved.host, saved.port, saved.known_replicas);
                 self.say(&format!("told {told}; replicas {}; saved {saved}", replicas.join(" ")));
+            }
+            ["reports", name] => {
+                let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
+                let told: Vec<String> = self.core.failover_reports(master).map(report).collect();
+                self.say(&format!("{} reports", told.len()));
+                told.iter().for_each(|text| self.say(text));
             }
             ["known", name] => {
                 let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
@@ -407,6 +428,39 @@ impl Story {
             other => panic!("not understood: {other:?}"),
         }
     }
+}
+
+/// A report with all that is in it; times are from its start, and the life sign from the start, too.
+fn report(report: &FailoverReport) -> String {
+    let id = |id: Option<RunId>| id.map_or("-".into(), |id| id.to_string());
+    let mut text = format!(
+        "epoch {} {} {} by {}, {} to {}, alive {}, ended {:?}, votes {}/{}:",
+        report.epoch,
+        report.trigger.word(),
+        report.outcome.word(),
+        id(report.leader),
+        report.from,
+        report.to.as_ref().map_or("-".into(), ToString::to_string),
+        report.since_start(report.alive),
+        report.ended.map(|at| report.since_start(at)),
+        report.votes_got,
+        report.votes_needed,
+    );
+    for vote in &report.votes {
+        let answered = vote.answered.map(|at| at.since(vote.asked));
+        let _ = write!(text, " {} asked {} {answered:?} {};", vote.peer, report.since_start(vote.asked), id(vote.vote));
+    }
+    for (replica, why) in &report.refused {
+        let _ = write!(text, " refused {replica}: {why};");
+    }
+    for step in &report.steps {
+        let replica = step.replica.as_ref().map_or(String::new(), |replica| format!(" {replica}"));
+        let _ = write!(text, " [{}{replica} {}]", step.what, report.since_start(step.at));
+    }
+    if report.steps_left_out > 0 {
+        let _ = write!(text, " and {} steps", report.steps_left_out);
+    }
+    text
 }
 
 /// `$N` stands for the id of peer N.

@@ -5,7 +5,7 @@
 
 use super::arguments::{Arg, block, number, one_of, pattern, text, word};
 use super::call::{Call, Handler, wrong_arity};
-use super::sentinel::{self, admin, set, show};
+use super::sentinel::{self, admin, report, set, show};
 use super::table::{
     ADMIN, ALLOW_BUSY, CAT_ADMIN, CAT_CONNECTION, CAT_DANGEROUS, Command, FAST, Flags, LOADING, NO_AUTH, NO_MULTI,
     NOSCRIPT, PUBSUB, STALE, Table,
@@ -561,6 +561,16 @@ static SENTINEL: Table = Table::new(&[
         "Starts a failover although the master is alive. COORDINATED: the master hands over, and no write is lost.",
         admin::failover,
         history & [("9.0.0", "Takes COORDINATED, in Valkey.")]
+    ),
+    sentinel!(
+        "failover-report",
+        -2,
+        ADMIN,
+        "7.4.0",
+        "O(N) in reports",
+        &[text("master-name").optional()],
+        "The last failovers as timelines: what happened when, who voted, who was refused and why.",
+        report::failover_report
     ),
     sentinel!(
         "flushconfig",

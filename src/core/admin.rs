@@ -4,6 +4,7 @@ use super::failover::Cause;
 use super::ids::{Addr, LinkId, MasterId};
 use super::model::{Master, Node, Owner, Role};
 use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunables, Vote};
+use super::report::Outcome;
 use super::snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 use super::{Sentinel, current_addr};
 use crate::base::Millis;
@@ -60,6 +61,7 @@ impl Sentinel {
             delay_logged: false,
             conflict_reported: None,
             armed: None,
+            reports: None,
         };
         self.masters.insert(id, master);
         self.names.insert(name.into(), id);
@@ -114,6 +116,7 @@ impl Sentinel {
         let master = &self.masters[&id];
         let text = self.out.master(master);
         self.out.alert(master, "-monitor", text);
+        self.end_failover(now, id, Outcome::Reset);
         let peers: Vec<_> = self.masters[&id].peers.keys().copied().collect();
         for peer in peers {
             self.drop_peer(id, peer);
@@ -289,6 +292,14 @@ fn apply(settings: &mut Settings, change: Change) -> String {
         Change::DownAfter(ms) => {
             settings.down_after = ms;
             format!("down-after-milliseconds {ms}")
+        }
+        Change::DownAfterRefused(ms) => {
+            settings.down_after_refused = ms;
+            format!("down-after-refused {ms}")
+        }
+        Change::PingPeriod(ms) => {
+            settings.ping_period = ms;
+            format!("ping-period {ms}")
         }
         Change::FailoverTimeout(ms) => {
             settings.failover_timeout = ms;

@@ -38,6 +38,7 @@ use super::election::CRASH_CODE;
 use super::handover::Handover;
 use super::ids::{MasterId, ReplicaId};
 use super::model::{Node, Reconf, Replica};
+use super::report::{FailoverReport, Outcome};
 use super::{SLOT, Sentinel};
 use crate::base::Millis;
 
@@ -59,6 +60,7 @@ pub struct Failover {
     pub step: Step,
     /// When the step was entered.
     pub changed: Millis,
+    pub report: Box<FailoverReport>,
 }
 
 /// Why a failover begins.
@@ -151,11 +153,12 @@ impl Sentinel {
         }
     }
 
-    pub(super) fn abort(&mut self, id: MasterId, channel: &'static str) {
-        let Some(master) = self.masters.get_mut(&id) else { return };
-        master.failover = None;
+    pub(super) fn abort(&mut self, now: Millis, id: MasterId, channel: &'static str) {
+        let Some(master) = self.masters.get(&id) else { return };
         let text = self.out.master(master);
         self.out.alert(master, channel, text);
+        self.note(now, id, channel, None);
+        self.end_failover(now, id, Outcome::Aborted(channel));
     }
 
     pub(super) fn replica_event(&mut self, level: Level, id: MasterId, replica: ReplicaId, channel: &'static str) {
@@ -209,7 +212,7 @@ impl Sentinel {
                     format!("{} has no replica in step with it to hand over to", self.out.master(&self.masters[&id]));
                 self.out.log(Level::Notice, text);
             }
-            self.abort(id, "-failover-abort-no-good-slave");
+            self.abort(now, id, "-failover-abort-no-good-slave");
             return true;
         };
         if let Some(replica) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&promoted))
@@ -218,6 +221,7 @@ impl Sentinel {
             self.announce_replica(id, promoted);
         }
         self.replica_event(Level::Warning, id, promoted, "+selected-slave");
+        self.note_choice(now, id, promoted);
         self.replica_event(Level::Notice, id, promoted, "+failover-state-send-slaveof-noone");
         self.enter(now, id, Step::SendReplicaofNoOne { promoted });
         true
@@ -229,6 +233,7 @@ impl Sentinel {
         }
         if self.send_replicaof(now, id, promoted, None) {
             self.replica_event(Level::Notice, id, promoted, "+failover-state-wait-promotion");
+            self.note(now, id, "+failover-state-wait-promotion", None);
             self.enter(now, id, Step::WaitPromotion { promoted });
             return true;
         }
@@ -254,7 +259,7 @@ impl Sentinel {
     /// The promotion itself comes with the replica's INFO ([`Sentinel::promoted`]).
     fn wait_promotion(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
         if !self.masters[&id].replicas.contains_key(&promoted) {
-            self.abort(id, "-failover-abort-slave-timeout");
+            self.abort(now, id, "-failover-abort-slave-timeout");
             return true;
         }
         self.watch_handover(now, id, promoted);
@@ -271,7 +276,7 @@ impl Sentinel {
         if now.since(failover.changed) <= master.settings.failover_timeout {
             return false;
         }
-        self.abort(id, "-failover-abort-slave-timeout");
+        self.abort(now, id, "-failover-abort-slave-timeout");
         true
     }
 
@@ -284,6 +289,7 @@ impl Sentinel {
         self.out.mark_dirty();
         let (from, to) = (master.node.addr.clone(), master.replicas[&promoted].node.addr.clone());
         self.replica_event(Level::Warning, id, promoted, "+promoted-slave");
+        self.note(now, id, "+promoted-slave", None);
         if self.simulate_failure & CRASH_AFTER_PROMOTION != 0 {
             self.out.push(Effect::Crash { code: CRASH_CODE });
         }
@@ -301,7 +307,7 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return false };
         let Some(failover) = &master.failover else { return false };
         let Some(target) = master.replicas.get(&promoted) else {
-            self.abort(id, "-failover-abort-slave-timeout");
+            self.abort(now, id, "-failover-abort-slave-timeout");
             return true;
         };
         let (target_addr, target_down) = (target.node.addr.clone(), target.node.sdown.is_some());
@@ -348,6 +354,7 @@ impl Sentinel {
             self.out.alert(master, "+failover-end-for-timeout", text.clone());
         }
         self.out.alert(master, "+failover-end", text);
+        self.note_end(now, id, unfinished);
         if unfinished {
             self.last_word(now, id, promoted, &target_addr);
         }

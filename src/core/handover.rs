@@ -107,7 +107,7 @@ impl Sentinel {
             return self.end_handover(now, id, "-failover-abort-master-timeout");
         }
         let link = &self.links[&master.node.link];
-        if !link.cmd.is_up() || link.is_clogged() || handover.order == Order::Unanswered {
+        if !link.cmd.is_up() || !link.has_room(4) || handover.order == Order::Unanswered {
             return false;
         }
         let untouched = master.node.role_reported == Role::Master && master.node.handing_over == Some(false);
@@ -132,6 +132,7 @@ impl Sentinel {
         link.command(out, Expect::HandOver(id), &[name("EXEC")]);
         self.change_handover(id, |handover| handover.order = Order::Given);
         self.replica_event(Level::Notice, id, promoted, "+failover-state-wait-promotion");
+        self.note(now, id, "+failover-state-wait-promotion", None);
         self.enter(now, id, Step::WaitPromotion { promoted });
         true
     }
@@ -227,7 +228,7 @@ impl Sentinel {
 
     /// Ends a failover that we lead, so that nobody else can have led one in this epoch: the next attempt need not wait.
     fn end_handover(&mut self, now: Millis, id: MasterId, channel: &'static str) -> bool {
-        self.abort(id, channel);
+        self.abort(now, id, channel);
         if let Some(master) = self.masters.get_mut(&id) {
             master.retry_at = Some(now);
         }
@@ -264,7 +265,7 @@ impl Sentinel {
     fn send_release(&mut self, id: MasterId, side: Side, link: LinkId) -> bool {
         let Some(master) = self.masters.get(&id) else { return false };
         let Some(link) = self.links.get_mut(&link) else { return false };
-        if !link.cmd.is_up() || link.is_clogged() {
+        if !link.cmd.is_up() || !link.has_room(6) {
             return false;
         }
         let name = |command: &'static str| renamed(&master.settings, command).as_bytes();

@@ -6,6 +6,8 @@ use super::failover::Failover;
 use super::handover::Side;
 use super::ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId};
 use super::operator::Vote;
+use super::refused::Refusals;
+use super::report::Reports;
 use super::snapshot::Settings;
 use crate::base::Millis;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -93,6 +95,8 @@ pub struct Master {
     pub conflict_reported: Option<Millis>,
     /// The moment for which a wake-up is queued.
     pub armed: Option<Millis>,
+    /// Of the failovers so far; none, as long as there was none.
+    pub reports: Option<Box<Reports>>,
 }
 
 #[derive(Clone, Debug)]
@@ -213,6 +217,8 @@ pub struct Link {
     /// The next drop of the connection is redialled at once.
     pub cmd_free_redial: bool,
     pub pubsub_free_redial: bool,
+    /// There are some while the command connection is refused.
+    pub refusals: Option<Box<Refusals>>,
     pub pubsub_heard: Millis,
     /// The Pub/Sub connection is established, if not yet subscribed.
     pub pubsub_established: bool,

@@ -20,6 +20,7 @@ impl Sentinel {
             self.hang_up(id, super::ConnKind::Command);
             return;
         };
+        link.refusals = None;
         if let Reply::Error(text) = &reply {
             self.log_refusal(id, text);
         }
@@ -137,6 +138,12 @@ impl Sentinel {
         if self.owner_is_down(id) {
             self.touch_owner(now, id);
         }
+        if let Some(Owner::Master(master)) = self.links.get(&id).map(|link| &link.owner)
+            && let Some(master) = self.masters.get(master)
+            && let Some(next) = self.ping_deadline(master)
+        {
+            self.arm(master.id, next);
+        }
     }
 
     fn owner_is_down(&self, link: LinkId) -> bool {
@@ -181,7 +188,8 @@ impl Sentinel {
     }
 
     fn ask_reply(&mut self, now: Millis, id: MasterId, peer: PeerId, epoch: u64, sought: bool, reply: &Reply) {
-        let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) else { return };
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(peer) = master.peers.get_mut(&peer) else { return };
         peer.asking = false;
         let Reply::Array(parts) = reply else { return };
         let [Reply::Integer(down), Reply::Bulk(leader), Reply::Integer(vote_epoch)] = parts.as_slice() else { return };
@@ -198,6 +206,9 @@ impl Sentinel {
             // this epoch and did not give it: it is beyond the epoch and will never vote in it.
             if vote_epoch < epoch && (down || leader.is_some()) {
                 peer.abstained = peer.abstained.max(Some(epoch));
+            }
+            if let Some(failover) = master.failover.as_mut().filter(|failover| failover.epoch == epoch) {
+                failover.report.answered(now, peer);
             }
         }
         self.act(now, id);
@@ -223,6 +234,7 @@ impl Sentinel {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
         link.pubsub_heard = now;
+        link.refusals = None;
         // AUTH and CLIENT SETNAME may fail and yet the subscription succeed; the other way round there is no use in
         // the connection.
         let opening = link.pubsub_opening > 0;

@@ -74,6 +74,7 @@ const SWITCH: &str = "the new address is published as soon as it holds, not when
 const LAST_WORDS: &str = "what was answered before the end is sent before the end";
 const LOAD: &str = "7.4 lets go only of those whose rights ACL LOAD changed; 7.0 of everybody who has logged in";
 const OURS: &str = "our own field; names that begin so are nobody else's";
+const EXTENSION: &str = "our own: no name of theirs is taken, and nothing shows unless it is asked for or set";
 const SAVING: &str = "our own field: says that the state cannot be written (R77)";
 
 pub const ROWS: &[Row] = &[
@@ -115,7 +116,9 @@ pub const ROWS: &[Row] = &[
     row("COMMAND DOCS* › sentinel|failover arguments", "*", "*; *token=?\"COORDINATED\"*", COORDINATED),
     row("COMMAND* › sentinel|failover", "?* arity :3", "?* arity :-3", COORDINATED),
     added("COMMAND* › sentinel|*primar*", ALIAS),
+    added("COMMAND* › sentinel|failover-report*", EXTENSION),
     added("ACL CAT * › sentinel|*primar*", ALIAS),
+    added("ACL CAT * › sentinel|failover-report*", EXTENSION),
     // INFO.
     added("INFO* › Server watchfire_version", OURS),
     added("INFO* › Sentinel sentinel_config_save_failing", SAVING),
@@ -161,6 +164,9 @@ pub const ROWS: &[Row] = &[
     row("PING", "(closed)", "+PONG", LOAD),
     // SENTINEL.
     row("SENTINEL *primar*", "-ERR unknown subcommand '*primar*'. Try SENTINEL HELP.", "[^-]*", ALIAS),
+    row("SENTINEL failover-report*", "-ERR unknown subcommand 'failover-report'. Try SENTINEL HELP.", "*", EXTENSION),
+    row("SENTINEL set far down-after-refused *", "-ERR Unknown option or number of *", "*", EXTENSION),
+    row("SENTINEL set far ping-period *", "-ERR Unknown option or number of *", "*", EXTENSION),
     row("SENTINEL set far primary-reboot-*", "-ERR Unknown option or number of *", "+OK", ALIAS),
     row("SENTINEL CONFIG GET * › keys", "? of *", "? of *$loglevel", CONFIG),
     row(

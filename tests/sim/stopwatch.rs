@@ -32,8 +32,8 @@ pub struct Lap {
 }
 
 /// Lets this happen to the master at some moment after the start and waits for agreement.
-pub fn failover(seed: u64, sentinels: usize, fate: Fate) -> Result<Lap, Violation> {
-    let options = Options::calm(seed, sentinels);
+pub fn failover(options: Options, fate: Fate) -> Result<Lap, Violation> {
+    let seed = options.seed;
     let mut trace = Trace::silent();
     let mut world = World::new(options, &mut trace);
     warm_up(&mut world)?;
@@ -60,6 +60,17 @@ pub fn failover(seed: u64, sentinels: usize, fate: Fate) -> Result<Lap, Violatio
     let beyond_down_after = took.saturating_sub(world.options.down_after);
     world.run_until(Millis(world.now.0 + 5_000))?;
     Ok(Lap { beyond_down_after, took, died, before, after, events: world.events[first..].to_vec() })
+}
+
+/// What a calm group says within `span` ms of a fault of its master.
+pub fn aftermath(options: Options, fault: fn(&mut World), span: u64) -> Result<Vec<Heard>, Violation> {
+    let mut trace = Trace::silent();
+    let mut world = World::new(options, &mut trace);
+    warm_up(&mut world)?;
+    let first = world.events.len();
+    fault(&mut world);
+    world.run_until(world.now + span)?;
+    Ok(world.events[first..].to_vec())
 }
 
 /// The one address that all Sentinels name.
