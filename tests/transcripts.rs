@@ -18,6 +18,7 @@
 //! info PORT key:value …                 what INFO there says from now on
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
 //! vote PORT granted                     it holds the master down and votes for whoever asks
+//! refuse PORT COMMAND yes|no            requests of that name are answered with an error there
 //! answer PORT [quiet]                   every request outstanding there is answered
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
 //! failover NAME, reset GLOB, remove NAME
@@ -33,7 +34,7 @@
 //! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use watchfire::base::Millis;
@@ -59,6 +60,7 @@ struct Story {
     now: Millis,
     conns: BTreeMap<ConnId, (ConnKind, Wire)>,
     infos: BTreeMap<u16, String>,
+    refused: BTreeSet<(u16, String)>,
     votes: BTreeMap<u16, Option<Reply>>,
     scripts: Vec<ScriptId>,
     save_fails: bool,
@@ -73,6 +75,7 @@ impl Story {
             now: Millis(0),
             conns: BTreeMap::new(),
             infos: BTreeMap::new(),
+            refused: BTreeSet::new(),
             votes: BTreeMap::new(),
             scripts: Vec::new(),
             save_fails: false,
@@ -150,7 +153,9 @@ impl Story {
             let found = self.conns.iter_mut().find(|(_, (_, wire))| wire.port == port && !wire.requests.is_empty());
             let Some((&conn, (kind, wire))) = found else { return };
             let (kind, request) = (*kind, wire.requests.remove(0));
+            let refused = self.refused.contains(&(port, request[0].clone()));
             let reply = match request[0].as_str() {
+                _ if refused => Reply::Error(b"ERR not now".to_vec()),
                 "PING" => Reply::Simple(b"PONG".to_vec()),
                 "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
                 "PUBLISH" => Reply::Integer(1),
@@ -166,7 +171,7 @@ impl Story {
                 _ => Reply::Simple(b"OK".to_vec()),
             };
             self.handle(Input::Reply { conn, kind, reply });
-            if request[0] == "PUBLISH" {
+            if request[0] == "PUBLISH" && !refused {
                 self.heard(port, &request[2]);
             }
         }
@@ -286,6 +291,12 @@ impl Story {
                 let leader = fact("for").map(|n| run_id(n.parse().expect("a peer's number")));
                 let epoch = fact("epoch").map_or(0, |epoch| epoch.parse().expect("an epoch"));
                 self.votes.insert(port(at), Some(vote_reply(fact("down") == Some("1"), leader, epoch)));
+            }
+            ["refuse", at, command, "yes"] => {
+                self.refused.insert((port(at), (*command).to_owned()));
+            }
+            ["refuse", at, command, "no"] => {
+                self.refused.remove(&(port(at), (*command).to_owned()));
             }
             ["answer", at] => self.answer(port(at)),
             ["question", at, epoch, who] => {

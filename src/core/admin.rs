@@ -59,6 +59,7 @@ impl Sentinel {
             delay_logged: false,
             conflict_reported: None,
             armed: None,
+            due: Millis(0),
         };
         self.masters.insert(id, master);
         self.names.insert(name.into(), id);
@@ -122,6 +123,7 @@ impl Sentinel {
             self.drop_replica(id, replica);
         }
         if let Some(master) = self.masters.remove(&id) {
+            self.unplan(&master);
             self.names.remove(&master.name);
             self.leave_link(master.node.link, id);
         }
@@ -196,6 +198,7 @@ impl Sentinel {
                 self.redial(now, link);
             }
         }
+        self.reconsider_all();
         self.check_invariants();
     }
 

@@ -76,6 +76,11 @@ impl Link {
     }
 }
 
+/// When a connection that is neither accepted nor refused is given up.
+fn stuck_at(dialled: Millis) -> Millis {
+    dialled + DIAL_PATIENCE + 1
+}
+
 /// What the servers of this master call the command.
 pub(super) fn renamed<'a>(settings: &'a Settings, command: &'a str) -> &'a str {
     let found = settings.rename_commands.iter().find(|(old, _)| old.eq_ignore_ascii_case(command));
@@ -126,6 +131,7 @@ impl Sentinel {
         let Some(conn) = std::mem::replace(side, Conn::Down).id() else { return };
         self.conns.remove(&conn);
         self.out.push(Effect::Close { conn });
+        self.reconsider_users(id);
         if kind == ConnKind::Command {
             self.forget_pending(id);
         }
@@ -175,34 +181,56 @@ impl Sentinel {
     /// Drops what has been silent for too long and dials what is missing, each connection at most once a period.
     pub(super) fn tend_link(&mut self, now: Millis, id: LinkId, down_after: u64) {
         let Some(link) = self.links.get(&id) else { return };
-        let age = |conn: Conn| match conn {
-            Conn::Down => None,
-            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(now.since(since)),
-        };
-        let old = |conn: Conn| age(conn).is_some_and(|age| age > self.tunables.min_link_reconnect_period);
-        let stuck =
-            |conn: Conn| matches!(conn, Conn::Dialling { .. }) && age(conn).is_some_and(|age| age > DIAL_PATIENCE);
-        let half = down_after / 2;
-        let unanswered = link.active_ping.is_some_and(|since| now.since(since) > half);
-        let drop_cmd = stuck(link.cmd) || (old(link.cmd) && unanswered && now.since(link.last_pong) > half);
-        let deaf = now.since(link.pubsub_heard) > 3 * self.tunables.publish_period;
-        let drop_pubsub = (stuck(link.pubsub) && !link.pubsub_established) || (old(link.pubsub) && deaf);
-        if drop_cmd {
+        let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
+        let (cmd, pubsub) = (come(self.drop_cmd_at(link, down_after)), come(self.drop_pubsub_at(link)));
+        if cmd {
             self.hang_up(id, ConnKind::Command);
         }
-        if drop_pubsub {
+        if pubsub {
             self.hang_up(id, ConnKind::PubSub);
         }
         self.dial_missing(now, id);
     }
 
-    fn dial_missing(&mut self, now: Millis, id: LinkId) {
+    /// When the command connection will have been silent for too long; `None` when there is no sign of that.
+    pub(super) fn drop_cmd_at(&self, link: &Link, down_after: u64) -> Option<Millis> {
+        let (half, life) = (down_after / 2, self.tunables.min_link_reconnect_period);
+        let silent = |since: Millis| Some((since + life).max(link.active_ping?.max(link.last_pong) + half) + 1);
+        match link.cmd {
+            Conn::Down => None,
+            Conn::Dialling { since, .. } => Some(silent(since).map_or(stuck_at(since), |at| at.min(stuck_at(since)))),
+            Conn::Up { since, .. } => silent(since),
+        }
+    }
+
+    /// When the Pub/Sub connection will have been silent for too long.
+    pub(super) fn drop_pubsub_at(&self, link: &Link) -> Option<Millis> {
+        let (deaf, life) = (3 * self.tunables.publish_period, self.tunables.min_link_reconnect_period);
+        let silent = |since: Millis| (since + life).max(link.pubsub_heard + deaf) + 1;
+        match link.pubsub {
+            Conn::Down => None,
+            Conn::Dialling { since, .. } if !link.pubsub_established => Some(silent(since).min(stuck_at(since))),
+            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(silent(since)),
+        }
+    }
+
+    /// When the command connection may be dialled; `None` while there is one.
+    pub(super) fn dial_cmd_at(&self, link: &Link) -> Option<Millis> {
         let period = self.tunables.ping_period;
+        (link.cmd == Conn::Down).then(|| link.cmd_dialled.map_or(Millis(0), |at| at + period))
+    }
+
+    /// When the Pub/Sub connection may be dialled; `None` while there is one, or where there is none to be.
+    pub(super) fn dial_pubsub_at(&self, link: &Link) -> Option<Millis> {
+        let period = self.tunables.ping_period;
+        let missing = link.pubsub == Conn::Down && !matches!(link.owner, Owner::Peer(..));
+        missing.then(|| link.pubsub_dialled.map_or(Millis(0), |at| at + period))
+    }
+
+    fn dial_missing(&mut self, now: Millis, id: LinkId) {
         let Some(link) = self.links.get(&id) else { return };
-        let due = |dialled: Option<Millis>| dialled.is_none_or(|at| now.since(at) >= period);
-        let cmd = link.cmd == Conn::Down && due(link.cmd_dialled);
-        let wants_pubsub = !matches!(link.owner, Owner::Peer(..));
-        let pubsub = wants_pubsub && link.pubsub == Conn::Down && due(link.pubsub_dialled);
+        let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
+        let (cmd, pubsub) = (come(self.dial_cmd_at(link)), come(self.dial_pubsub_at(link)));
         if cmd {
             self.dial(now, id, ConnKind::Command);
         }
@@ -214,6 +242,7 @@ impl Sentinel {
     /// Starts a connection and pipelines its opening, so that the first reply is one round trip away.
     fn dial(&mut self, now: Millis, id: LinkId, kind: ConnKind) {
         let conn = ConnId(self.fresh_id());
+        self.reconsider_users(id);
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
             ConnKind::Command => link.cmd_dialled = Some(now),

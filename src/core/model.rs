@@ -90,6 +90,8 @@ pub struct Master {
     pub conflict_reported: Option<Millis>,
     /// The moment for which a wake-up is queued.
     pub armed: Option<Millis>,
+    /// Before this moment the cron need not look at it.
+    pub due: Millis,
 }
 
 #[derive(Clone, Debug)]

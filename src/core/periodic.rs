@@ -34,8 +34,8 @@ impl Sentinel {
 
     fn master_routine(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let info = info_due(now, &master.node, self.tunables.info_period);
-        let hello = self.hello_due(now, master.node.hello_sent, master.node.hello_asked);
+        let info = master.node.info_at(self.tunables.info_period) <= now;
+        let hello = self.hello_at(master.node.hello_sent, master.node.hello_asked) <= now;
         let (link, down_after) = (master.node.link, master.settings.down_after);
         if info {
             self.send_info_to_master(now, id);
@@ -50,8 +50,8 @@ impl Sentinel {
         let Some((master, node)) = self.masters.get(&id).and_then(|m| Some((m, m.replicas.get(&replica)?))) else {
             return;
         };
-        let info = info_due(now, &node.node, self.info_period(master, node));
-        let hello = self.hello_due(now, node.node.hello_sent, node.node.hello_asked);
+        let info = node.node.info_at(self.info_period(master, node)) <= now;
+        let hello = self.hello_at(node.node.hello_sent, node.node.hello_asked) <= now;
         let (link, down_after) = (node.node.link, master.settings.down_after);
         if info {
             self.send_info_to_replica(now, id, replica);
@@ -68,7 +68,7 @@ impl Sentinel {
         let peers: Vec<_> = master
             .peers
             .values()
-            .map(|peer| (peer.id, peer.link, self.hello_due(now, peer.hello_sent, peer.hello_asked)))
+            .map(|peer| (peer.id, peer.link, self.hello_at(peer.hello_sent, peer.hello_asked) <= now))
             .collect();
         for (peer, link, hello) in peers {
             self.ping_if_due(now, link, down_after, None);
@@ -78,7 +78,7 @@ impl Sentinel {
         }
     }
 
-    fn info_period(&self, master: &Master, replica: &Replica) -> u64 {
+    pub(super) fn info_period(&self, master: &Master, replica: &Replica) -> u64 {
         let under_way = matches!(replica.reconf, Reconf::Sent | Reconf::InProgress)
             || matches!(master.failover.as_ref().map(|f| f.step),
                 Some(Step::WaitPromotion { promoted }) if promoted == replica.id);
@@ -95,16 +95,21 @@ impl Sentinel {
         }
     }
 
-    fn hello_due(&self, now: Millis, sent: Millis, asked: Option<Millis>) -> bool {
-        let old = |at: Millis| now.since(at) > self.tunables.publish_period;
-        old(sent) && asked.is_none_or(old)
+    /// When the next hello to a node is due.
+    pub(super) fn hello_at(&self, sent: Millis, asked: Option<Millis>) -> Millis {
+        sent.max(asked.unwrap_or(sent)) + self.tunables.publish_period + 1
+    }
+
+    /// How often the nodes of a master are pinged.
+    pub(super) fn ping_period(&self, down_after: u64) -> u64 {
+        down_after.min(self.tunables.ping_period)
     }
 
     /// `servers` names the master whose rename-command map applies; peers have none.
     fn ping_if_due(&mut self, now: Millis, link: LinkId, down_after: u64, servers: Option<MasterId>) {
+        let period = self.ping_period(down_after);
         let Some(link) = self.links.get_mut(&link) else { return };
-        let period = down_after.min(self.tunables.ping_period);
-        if now.since(link.last_pong) > period && now.since(link.ping_sent) > period / 2 {
+        if link.ping_at(period) <= now {
             let settings = servers.and_then(|id| self.masters.get(&id)).map(|master| &master.settings);
             link.ping(&mut self.out, now, settings.map_or("PING", |settings| renamed(settings, "PING")));
         }
@@ -231,11 +236,4 @@ impl Sentinel {
         }
         self.hello_to_master(now, id);
     }
-}
-
-fn info_due(now: Millis, node: &super::Node, period: u64) -> bool {
-    // One under way is given a second before it is repeated, or the quick polls would pile up on a slow node.
-    let overdue = |at: Millis, period: u64| now.since(at) > period;
-    node.info.as_ref().is_none_or(|info| overdue(info.at, period))
-        && node.info_asked.is_none_or(|at| overdue(at, period.max(1_000)))
 }
