@@ -105,12 +105,21 @@ impl Sentinel {
 
     /// The earliest start that the last attempt leaves open.
     fn allowed_at(&self, master: &Master) -> Millis {
+        self.delay(master).0
+    }
+
+    /// The same, and the rule that it comes from, in words.
+    fn delay(&self, master: &Master) -> (Millis, &'static str) {
         if let Some(at) = master.retry_at {
-            return at;
+            return (at, "a short pause after an attempt that led nobody");
         }
-        let Some(attempt) = master.attempt else { return Millis(0) };
+        let Some(attempt) = master.attempt else { return (Millis(0), "") };
         let full = attempt + master.settings.failover_timeout.saturating_mul(2);
-        if self.winner_is_gone(master) { full.min(master.voted_at + self.election_patience(master)) } else { full }
+        let patient = master.voted_at + self.election_patience(master);
+        if patient < full && self.winner_is_gone(master) {
+            return (patient, "the election timeout after our vote, as the one we voted for is down");
+        }
+        (full, "2 x failover-timeout after the last attempt, ours or one we voted for")
     }
 
     /// The one we voted for is down and nothing shows that it got anywhere.
@@ -131,12 +140,11 @@ impl Sentinel {
         if master.failover.is_some() || self.save_retry.is_some() {
             return;
         }
-        let allowed = self.allowed_at(master);
+        let (allowed, rule) = self.delay(master);
         if now < allowed {
             if !master.delay_logged {
                 let text = format!(
-                    "Next failover delay: none of {} for another {} ms (2 x failover-timeout after the last attempt, \
-                     ours or one we voted for)",
+                    "Next failover delay: none of {} for another {} ms ({rule})",
                     master.name,
                     allowed.since(now)
                 );
