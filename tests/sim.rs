@@ -13,6 +13,7 @@ use simulation::process::ShellPlant;
 use simulation::run::{self, Report};
 use simulation::stopwatch;
 use simulation::trace::Trace;
+use simulation::world::World;
 use watchfire::core::Plant;
 
 const DEFAULT_SEEDS: u64 = 60;
@@ -169,6 +170,11 @@ fn a_file_that_does_not_load_the_same_is_found() {
 }
 
 #[test]
+fn whoever_takes_an_unreachable_node_for_a_dead_one_is_found() {
+    is_found(Planted::Shell(ShellPlant::CallEverythingRefused), &[], &["down-for-a-cause"]);
+}
+
+#[test]
 fn servers_that_do_not_obey_are_found() {
     is_found(Planted::StubbornServers, &[], &["convergence"]);
 }
@@ -179,7 +185,8 @@ fn the_death_of_a_master_is_answered_in_order() {
     for sentinels in [3, 5] {
         let (mut laps, mut all) = (Vec::new(), Vec::new());
         for seed in 1..=21 {
-            let lap = stopwatch::failover(seed, sentinels).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
+            let lap =
+                stopwatch::failover(Options::calm(seed, sentinels)).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
             assert_ne!(lap.before, lap.after, "seed {seed}");
             assert_order(&lap, sentinels, seed);
             laps.push(lap.beyond_down_after);
@@ -194,6 +201,43 @@ fn the_death_of_a_master_is_answered_in_order() {
         );
         println!("  first said after (ms from the death, median):{}", timeline(&all));
     }
+}
+
+/// Down-after is what it is by default, and a refused connection counts after 200 ms.
+fn refusing(seed: u64) -> Options {
+    Options { down_after: 30_000, down_after_refused: 200, ..Options::calm(seed, 3) }
+}
+
+#[test]
+fn a_master_that_refuses_connections_is_replaced_long_before_down_after() {
+    let mut laps = Vec::new();
+    for seed in 1..=21 {
+        let lap = stopwatch::failover(refusing(seed)).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
+        assert_order(&lap, 3, seed);
+        laps.push(lap.agreed_after);
+    }
+    laps.sort_unstable();
+    println!("down-after-refused 200: agreement {} ms after the death (median), {:?}", laps[laps.len() / 2], laps);
+    assert!(*laps.last().expect("laps") <= 230, "{laps:?}");
+}
+
+/// Nobody is held down while down-after lasts.
+fn is_not_refused(fault: fn(&mut World)) {
+    for seed in 1..=5 {
+        let events = stopwatch::aftermath(refusing(seed), fault, 28_000).expect("nothing unsafe");
+        let down: Vec<_> = events.iter().filter(|heard| heard.channel == "+sdown").collect();
+        assert!(down.is_empty(), "seed {seed}: {down:?}");
+    }
+}
+
+#[test]
+fn a_master_that_hangs_is_not_held_to_be_refused() {
+    is_not_refused(|world| world.hang_server(0));
+}
+
+#[test]
+fn a_master_whose_machine_is_lost_is_not_held_to_be_refused() {
+    is_not_refused(|world| world.lose_server(0));
 }
 
 fn timeline(laps: &[stopwatch::Lap]) -> String {

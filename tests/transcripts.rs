@@ -8,7 +8,7 @@
 //! ```text
 //! sentinel [seed=N]                     a fresh Sentinel (id 1111…, port 26379)
 //! monitor NAME HOST:PORT QUORUM         SENTINEL MONITOR
-//! set NAME down-after|failover-timeout|quorum|parallel-syncs N
+//! set NAME down-after|down-after-refused|ping-period|failover-timeout|quorum|parallel-syncs N
 //! set NAME notification-script|client-reconfig-script PATH
 //! peer N NAME                           a hello of peer N (id NNNN…, port 26379+N) about the master's present address
 //! hello PAYLOAD                         a hello as it stands, published to us; $N is the id of peer N
@@ -23,7 +23,8 @@
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
 //! failover NAME, reset GLOB, remove NAME
 //! restart                               the Sentinel dies and starts again with what it has saved
-//! wait MS [answering PORT,PORT…]        time passes; the named ports answer at once meanwhile
+//! wait MS [answering PORT,PORT…] [refusing PORT,PORT…]
+//!                                       time passes; meanwhile the named ports answer or refuse connections at once
 //! frozen MS                             time passes, but not for us
 //! script-starts PID                     the script that runs longest is that process
 //! script-ends CODE                      and ends
@@ -186,9 +187,19 @@ impl Story {
         self.handle(Input::Reply { conn, kind, reply: Reply::Array(parts.to_vec()) });
     }
 
-    fn wait(&mut self, span: u64, answering: &[u16]) {
+    fn end_conns(&mut self, port: u16, why: &Gone) {
+        for (conn, _) in self.conns_of(port) {
+            self.conns.remove(&conn);
+            self.handle(Input::Closed { conn, why: why.clone() });
+        }
+    }
+
+    fn wait(&mut self, span: u64, answering: &[u16], refusing: &[u16]) {
         let end = self.now + span;
         loop {
+            for &port in refusing {
+                self.end_conns(port, &Gone::Refused);
+            }
             for &port in answering {
                 self.answer(port);
             }
@@ -229,6 +240,8 @@ impl Story {
                 let number = || value.parse::<u32>().expect("a number");
                 let change = match *what {
                     "down-after" => Change::DownAfter(number().into()),
+                    "down-after-refused" => Change::DownAfterRefused(number().into()),
+                    "ping-period" => Change::PingPeriod(number().into()),
                     "failover-timeout" => Change::FailoverTimeout(number().into()),
                     "quorum" => Change::Quorum(number()),
                     "parallel-syncs" => Change::ParallelSyncs(number()),
@@ -275,11 +288,8 @@ impl Story {
                 }
             }
             ["down", at, why] => {
-                for (conn, _) in self.conns_of(port(at)) {
-                    self.conns.remove(&conn);
-                    let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
-                    self.handle(Input::Closed { conn, why });
-                }
+                let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
+                self.end_conns(port(at), &why);
             }
             ["info", at, lines @ ..] => {
                 self.infos.insert(port(at), lines.join("\r\n") + "\r\n");
@@ -338,10 +348,12 @@ impl Story {
                 let script = self.scripts.remove(0);
                 self.handle(Input::ScriptEnded { script, code: code.parse().ok(), signal: None });
             }
-            ["wait", span] => self.wait(span.parse().expect("ms"), &[]),
-            ["wait", span, "answering", ports] => {
-                let ports: Vec<u16> = ports.split(',').map(port).collect();
-                self.wait(span.parse().expect("ms"), &ports);
+            ["wait", span, rest @ ..] => {
+                let ports = |how: &str| -> Vec<u16> {
+                    let at = rest.iter().position(|word| *word == how);
+                    at.map_or(Vec::new(), |at| rest[at + 1].split(',').map(port).collect())
+                };
+                self.wait(span.parse().expect("ms"), &ports("answering"), &ports("refusing"));
             }
             ["options", what, word] => {
                 let mut options = self.core.options().clone();

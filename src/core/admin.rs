@@ -286,6 +286,14 @@ fn apply(settings: &mut Settings, change: Change) -> String {
             settings.down_after = ms;
             format!("down-after-milliseconds {ms}")
         }
+        Change::DownAfterRefused(ms) => {
+            settings.down_after_refused = ms;
+            format!("down-after-refused {ms}")
+        }
+        Change::PingPeriod(ms) => {
+            settings.ping_period = ms;
+            format!("ping-period {ms}")
+        }
         Change::FailoverTimeout(ms) => {
             settings.failover_timeout = ms;
             format!("failover-timeout {ms}")

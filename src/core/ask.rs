@@ -118,7 +118,7 @@ impl Sentinel {
 
     /// When the next peer that is owed a question may be asked.
     pub(super) fn echo_deadline(&self, master: &Master) -> Option<Millis> {
-        let can_be_asked = |link: &Link| link.cmd.is_up() && !link.is_clogged();
+        let can_be_asked = |link: &Link| link.cmd.is_up() && link.has_room(1);
         let owed = master.peers.values().filter(|peer| peer.echo && can_be_asked(&self.links[&peer.link]));
         owed.map(|peer| peer.echoed.map_or(Millis(0), |at| at + ECHO_GAP)).min()
     }

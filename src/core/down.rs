@@ -3,6 +3,7 @@
 use super::Sentinel;
 use super::ids::MasterId;
 use super::model::{Link, Master, Role};
+use super::snapshot::Settings;
 use crate::base::Millis;
 
 /// An answer about a master, and the vote in it, is forgotten after this many ask periods.
@@ -20,8 +21,9 @@ impl Link {
         self.silent_since().map(|since| since + down_after + 1)
     }
 
-    fn is_silent(&self, now: Millis, down_after: u64) -> bool {
-        self.silent_at(down_after).is_some_and(|at| at <= now)
+    /// Silent, or refused, for longer than the settings of its master allow.
+    fn is_lost(&self, now: Millis, settings: &Settings) -> bool {
+        self.silent_at(settings.down_after).is_some_and(|at| at <= now) || self.is_refused(settings.down_after_refused)
     }
 }
 
@@ -48,7 +50,7 @@ impl Sentinel {
 
     pub(super) fn judge_master(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let down = self.links[&master.node.link].is_silent(now, master.settings.down_after)
+        let down = self.links[&master.node.link].is_lost(now, &master.settings)
             || (master.node.role_reported == Role::Replica && now >= self.patience_ends(master))
             || master.rebooted.is_some_and(|at| now.since(at) > master.settings.reboot_down_after);
         if down == master.node.sdown.is_some() {
@@ -74,10 +76,10 @@ impl Sentinel {
             return;
         }
         let Some(master) = self.masters.get_mut(&id) else { return };
-        let down_after = master.settings.down_after;
+        let settings = &master.settings;
         let mut changed = Vec::new();
         for replica in master.replicas.values_mut() {
-            let down = self.links[&replica.node.link].is_silent(now, down_after);
+            let down = self.links[&replica.node.link].is_lost(now, settings);
             if down != replica.node.sdown.is_some() {
                 replica.node.sdown = down.then_some(now);
                 if down {
@@ -89,7 +91,7 @@ impl Sentinel {
             }
         }
         for peer in master.peers.values_mut() {
-            let down = self.links[&peer.link].is_silent(now, down_after);
+            let down = self.links[&peer.link].is_lost(now, settings);
             if down != peer.sdown.is_some() {
                 peer.sdown = down.then_some(now);
                 peer.last_down = if down { Some(now) } else { peer.last_down };

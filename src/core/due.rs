@@ -111,10 +111,9 @@ impl Sentinel {
         if is_busy(master) {
             return Millis(0);
         }
-        let down_after = master.settings.down_after;
         let node = |node: &Node, info_period: u64| {
             let hello = self.hello_at(node.hello_sent, node.hello_asked);
-            node.info_at(info_period).min(hello).min(self.link_at(node.link, down_after))
+            node.info_at(info_period).min(hello).min(self.link_at(master, node.link))
         };
         let mut at = node(&master.node, self.tunables.info_period);
         if master.node.role_reported == Role::Replica {
@@ -124,15 +123,16 @@ impl Sentinel {
             at = at.min(node(&replica.node, self.info_period(master, replica)));
         }
         for peer in master.peers.values() {
-            at = at.min(self.hello_at(peer.hello_sent, peer.hello_asked)).min(self.link_at(peer.link, down_after));
+            at = at.min(self.hello_at(peer.hello_sent, peer.hello_asked)).min(self.link_at(master, peer.link));
         }
         at
     }
 
     /// The first moment at which a link wants a PING, is to be dropped or dialled, or counts as silent.
-    fn link_at(&self, link: LinkId, down_after: u64) -> Millis {
+    fn link_at(&self, master: &Master, link: LinkId) -> Millis {
         let Some(link) = self.links.get(&link) else { return Millis(0) };
-        let ping = link.ping_at(self.ping_period(down_after));
+        let down_after = master.settings.down_after;
+        let ping = link.ping_at(self.ping_period(master));
         let moments = [
             link.silent_at(down_after),
             self.drop_cmd_at(link, down_after),
@@ -158,7 +158,7 @@ fn is_busy(master: &Master) -> bool {
 }
 
 impl Link {
-    /// When the next PING is due.
+    /// When the next PING is due, if the one before was answered; else not before.
     pub(super) fn ping_at(&self, period: u64) -> Millis {
         (self.last_pong + period).max(self.ping_sent + period / 2) + 1
     }

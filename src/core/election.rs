@@ -53,6 +53,8 @@ impl Sentinel {
             self.ask_peers(now, id, Urgency::Routine);
             self.ask_peers(now, id, Urgency::Echo);
         }
+        self.redial_refused(now, id);
+        self.ping_on_time(now, id);
         if let Some(at) = self.deadline(now, id) {
             self.arm(id, at.max(now + 1));
         }
@@ -63,7 +65,7 @@ impl Sentinel {
         let master = self.masters.get(&id)?;
         let own = self.own_deadline(now, master);
         let echo = self.echo_deadline(master).filter(|_| master.node.sdown.is_some());
-        [own, echo].into_iter().flatten().min()
+        [own, echo, self.redial_deadline(master), self.ping_deadline(master)].into_iter().flatten().min()
     }
 
     fn own_deadline(&self, now: Millis, master: &Master) -> Option<Millis> {

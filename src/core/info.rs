@@ -371,7 +371,8 @@ impl Sentinel {
         let Some(node) = master.replicas.get_mut(&replica) else { return false };
         let Some(link) = self.links.get_mut(&node.node.link) else { return false };
         let itself = target.is_some_and(|target| target.same(&node.node.addr));
-        if itself || !link.cmd.is_up() || link.is_clogged() {
+        // The transaction with its INFO goes whole or not at all: a connection left inside a MULTI would be lost.
+        if itself || !link.cmd.is_up() || !link.has_room(7) {
             return false;
         }
         let name = |command: &'static str| renamed(&master.settings, command).as_bytes();

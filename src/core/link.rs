@@ -39,6 +39,7 @@ impl Link {
             pubsub_dialled: None,
             cmd_free_redial: false,
             pubsub_free_redial: false,
+            refusals: None,
             pubsub_heard: now,
             pubsub_established: false,
             pubsub_opening: 0,
@@ -50,7 +51,7 @@ impl Link {
     /// Queues one command. False when there is no connection to carry it, or too much is unanswered.
     pub(super) fn command(&mut self, out: &mut Outbox, expect: Expect, args: &[&[u8]]) -> bool {
         let Some(conn) = self.cmd.id() else { return false };
-        if self.is_clogged() {
+        if !self.has_room(1) {
             return false;
         }
         let mut bytes = Vec::with_capacity(64);
@@ -64,8 +65,9 @@ impl Link {
         true
     }
 
-    pub(super) fn is_clogged(&self) -> bool {
-        self.pending.len() >= PENDING_PER_SHARER * self.sharers()
+    /// Whether that many more commands may be under way. What must not be cut in two asks for all of it at once.
+    pub(super) fn has_room(&self, commands: usize) -> bool {
+        self.pending.len() + commands <= PENDING_PER_SHARER * self.sharers()
     }
 
     pub(super) fn ping(&mut self, out: &mut Outbox, now: Millis, name: &str) {
@@ -77,8 +79,11 @@ impl Link {
 }
 
 /// When a connection that is neither accepted nor refused is given up.
-fn stuck_at(dialled: Millis) -> Millis {
-    dialled + DIAL_PATIENCE + 1
+fn stuck_at(conn: Conn) -> Option<Millis> {
+    match conn {
+        Conn::Dialling { since, .. } => Some(since + DIAL_PATIENCE + 1),
+        Conn::Down | Conn::Up { .. } => None,
+    }
 }
 
 /// What the servers of this master call the command.
@@ -172,6 +177,7 @@ impl Sentinel {
     pub(super) fn redial(&mut self, now: Millis, id: LinkId) {
         self.hang_up(id, ConnKind::Command);
         self.hang_up(id, ConnKind::PubSub);
+        self.end_refusals(id);
         if let Some(link) = self.links.get_mut(&id) {
             (link.cmd_dialled, link.pubsub_dialled, link.refusal_logged) = (None, None, false);
         }
@@ -183,6 +189,10 @@ impl Sentinel {
         let Some(link) = self.links.get(&id) else { return };
         let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
         let (cmd, pubsub) = (come(self.drop_cmd_at(link, down_after)), come(self.drop_pubsub_at(link)));
+        let stuck = come(stuck_at(link.cmd)) || (come(stuck_at(link.pubsub)) && !link.pubsub_established);
+        if stuck {
+            self.end_refusals(id);
+        }
         if cmd {
             self.hang_up(id, ConnKind::Command);
         }
@@ -192,26 +202,20 @@ impl Sentinel {
         self.dial_missing(now, id);
     }
 
-    /// When the command connection will have been silent for too long; `None` when there is no sign of that.
+    /// When the command connection is to be given up; `None` when there is no sign of that.
     pub(super) fn drop_cmd_at(&self, link: &Link, down_after: u64) -> Option<Millis> {
         let (half, life) = (down_after / 2, self.tunables.min_link_reconnect_period);
-        let silent = |since: Millis| Some((since + life).max(link.active_ping?.max(link.last_pong) + half) + 1);
-        match link.cmd {
-            Conn::Down => None,
-            Conn::Dialling { since, .. } => Some(silent(since).map_or(stuck_at(since), |at| at.min(stuck_at(since)))),
-            Conn::Up { since, .. } => silent(since),
-        }
+        let silent = link.active_ping.map(|since| since.max(link.last_pong) + half);
+        let silent = silent.and_then(|at| Some(at.max(link.cmd.since()? + life) + 1));
+        [silent, stuck_at(link.cmd)].into_iter().flatten().min()
     }
 
-    /// When the Pub/Sub connection will have been silent for too long.
+    /// When the Pub/Sub connection is to be given up; `None` while there is none.
     pub(super) fn drop_pubsub_at(&self, link: &Link) -> Option<Millis> {
         let (deaf, life) = (3 * self.tunables.publish_period, self.tunables.min_link_reconnect_period);
-        let silent = |since: Millis| (since + life).max(link.pubsub_heard + deaf) + 1;
-        match link.pubsub {
-            Conn::Down => None,
-            Conn::Dialling { since, .. } if !link.pubsub_established => Some(silent(since).min(stuck_at(since))),
-            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(silent(since)),
-        }
+        let silent = link.pubsub.since().map(|since| (since + life).max(link.pubsub_heard + deaf) + 1);
+        let stuck = stuck_at(link.pubsub).filter(|_| !link.pubsub_established);
+        [silent, stuck].into_iter().flatten().min()
     }
 
     /// When the command connection may be dialled; `None` while there is one.
@@ -240,7 +244,7 @@ impl Sentinel {
     }
 
     /// Starts a connection and pipelines its opening, so that the first reply is one round trip away.
-    fn dial(&mut self, now: Millis, id: LinkId, kind: ConnKind) {
+    pub(super) fn dial(&mut self, now: Millis, id: LinkId, kind: ConnKind) {
         let conn = ConnId(self.fresh_id());
         self.reconsider_users(id);
         let Some(link) = self.links.get_mut(&id) else { return };
@@ -309,6 +313,7 @@ impl Sentinel {
 
     pub(super) fn connected(&mut self, now: Millis, conn: ConnId, local: IpAddr) {
         let Some(&(id, kind)) = self.conns.get(&conn) else { return };
+        self.end_refusals(id);
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
             // It stands when the subscription is confirmed.
@@ -329,6 +334,14 @@ impl Sentinel {
     pub(super) fn closed(&mut self, now: Millis, conn: ConnId, why: &Gone) {
         let Some((id, kind)) = self.conns.remove(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
+        let attempt = match kind {
+            ConnKind::Command => !link.cmd.is_up(),
+            ConnKind::PubSub => !link.pubsub_established,
+        };
+        let refused = *why == Gone::Refused;
+        if attempt && refused && kind == ConnKind::Command {
+            link.note_refusal(now);
+        }
         let (channel, free) = match kind {
             ConnKind::Command => {
                 link.cmd = Conn::Down;
@@ -346,6 +359,9 @@ impl Sentinel {
         self.out.event(Level::Debug, channel, format!("{} #{why}", self.links[&id].addr));
         if kind == ConnKind::Command {
             self.forget_pending(id);
+        }
+        if attempt && !refused {
+            self.end_refusals(id);
         }
         if free {
             // The first loss of a good connection is redialled at once: most are a restart or a CLIENT KILL.

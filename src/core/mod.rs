@@ -30,6 +30,7 @@ mod names;
 mod operator;
 mod outbox;
 mod periodic;
+mod refused;
 mod reply;
 mod script;
 mod select;
@@ -48,6 +49,7 @@ pub use operator::{
     Answer, Change, FailoverRefused, Identity, MonitorError, NoSuchMaster, PendingScript, QuorumReport, Tilt, Tunables,
     Vote,
 };
+pub use refused::Refusals;
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
 use crate::base::{Millis, Random};

@@ -5,6 +5,7 @@
 use super::failover::Failover;
 use super::ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId};
 use super::operator::Vote;
+use super::refused::Refusals;
 use super::snapshot::Settings;
 use crate::base::Millis;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -184,6 +185,15 @@ impl Conn {
         }
     }
 
+    /// When it came to be what it is.
+    #[must_use]
+    pub fn since(self) -> Option<Millis> {
+        match self {
+            Conn::Down => None,
+            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(since),
+        }
+    }
+
     #[must_use]
     pub fn is_up(self) -> bool {
         matches!(self, Conn::Up { .. })
@@ -212,6 +222,8 @@ pub struct Link {
     /// The next drop of the connection is redialled at once.
     pub cmd_free_redial: bool,
     pub pubsub_free_redial: bool,
+    /// There are some while the command connection is refused.
+    pub refusals: Option<Box<Refusals>>,
     pub pubsub_heard: Millis,
     /// The Pub/Sub connection is established, if not yet subscribed.
     pub pubsub_established: bool,

@@ -81,6 +81,8 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     DownAfter(u64),
+    DownAfterRefused(u64),
+    PingPeriod(u64),
     FailoverTimeout(u64),
     ParallelSyncs(u32),
     Quorum(u32),

@@ -36,11 +36,11 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return };
         let info = master.node.info_at(self.tunables.info_period) <= now;
         let hello = self.hello_at(master.node.hello_sent, master.node.hello_asked) <= now;
-        let (link, down_after) = (master.node.link, master.settings.down_after);
+        let (link, period) = (master.node.link, self.ping_period(master));
         if info {
             self.send_info_to_master(now, id);
         }
-        self.ping_if_due(now, link, down_after, Some(id));
+        self.ping_if_due(now, link, period, Some(id));
         if hello {
             self.hello_to_master(now, id);
         }
@@ -52,11 +52,11 @@ impl Sentinel {
         };
         let info = node.node.info_at(self.info_period(master, node)) <= now;
         let hello = self.hello_at(node.node.hello_sent, node.node.hello_asked) <= now;
-        let (link, down_after) = (node.node.link, master.settings.down_after);
+        let (link, period) = (node.node.link, self.ping_period(master));
         if info {
             self.send_info_to_replica(now, id, replica);
         }
-        self.ping_if_due(now, link, down_after, Some(id));
+        self.ping_if_due(now, link, period, Some(id));
         if hello {
             self.hello_to_replica(now, id, replica);
         }
@@ -64,14 +64,14 @@ impl Sentinel {
 
     fn peer_routine(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let down_after = master.settings.down_after;
+        let period = self.ping_period(master);
         let peers: Vec<_> = master
             .peers
             .values()
             .map(|peer| (peer.id, peer.link, self.hello_at(peer.hello_sent, peer.hello_asked) <= now))
             .collect();
         for (peer, link, hello) in peers {
-            self.ping_if_due(now, link, down_after, None);
+            self.ping_if_due(now, link, period, None);
             if hello {
                 self.hello_to_peer(now, id, peer);
             }
@@ -100,16 +100,36 @@ impl Sentinel {
         sent.max(asked.unwrap_or(sent)) + self.tunables.publish_period + 1
     }
 
-    /// How often the nodes of a master are pinged.
-    pub(super) fn ping_period(&self, down_after: u64) -> u64 {
-        down_after.min(self.tunables.ping_period)
+    /// How often the nodes of this master get a PING; a peer that several masters share, as often as the shortest says.
+    pub(super) fn ping_period(&self, master: &Master) -> u64 {
+        let own = Some(master.settings.ping_period).filter(|&period| period > 0);
+        own.unwrap_or(self.tunables.ping_period).min(master.settings.down_after)
+    }
+
+    /// When the master wants its next PING, where the operator has chosen a period: one shorter than the turns of the
+    /// cron is kept as well.
+    pub(super) fn ping_deadline(&self, master: &Master) -> Option<Millis> {
+        let link = &self.links[&master.node.link];
+        if master.settings.ping_period == 0 || link.active_ping.is_some() || !link.cmd.is_up() || !link.has_room(1) {
+            return None;
+        }
+        Some(link.ping_at(self.ping_period(master)))
+    }
+
+    pub(super) fn ping_on_time(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        if self.ping_deadline(master).is_some_and(|at| at <= now) {
+            self.ping_if_due(now, master.node.link, self.ping_period(master), Some(id));
+        }
     }
 
     /// `servers` names the master whose rename-command map applies; peers have none.
-    fn ping_if_due(&mut self, now: Millis, link: LinkId, down_after: u64, servers: Option<MasterId>) {
-        let period = self.ping_period(down_after);
+    fn ping_if_due(&mut self, now: Millis, link: LinkId, period: u64, servers: Option<MasterId>) {
+        let common = self.tunables.ping_period;
         let Some(link) = self.links.get_mut(&link) else { return };
-        if link.ping_at(period) <= now {
+        // While one is unanswered another tells nothing new: a short period must not fill the link of a node that hangs.
+        let overdue = link.active_ping.is_some() && now.since(link.ping_sent) <= period.max(common) / 2;
+        if link.ping_at(period) <= now && !overdue {
             let settings = servers.and_then(|id| self.masters.get(&id)).map(|master| &master.settings);
             link.ping(&mut self.out, now, settings.map_or("PING", |settings| renamed(settings, "PING")));
         }

@@ -20,6 +20,7 @@ impl Sentinel {
             self.hang_up(id, super::ConnKind::Command);
             return;
         };
+        link.refusals = None;
         if let Reply::Error(text) = &reply {
             self.log_refusal(id, text);
         }
@@ -135,6 +136,12 @@ impl Sentinel {
         if self.owner_is_down(id) {
             self.touch_owner(now, id);
         }
+        if let Some(Owner::Master(master)) = self.links.get(&id).map(|link| &link.owner)
+            && let Some(master) = self.masters.get(master)
+            && let Some(next) = self.ping_deadline(master)
+        {
+            self.arm(master.id, next);
+        }
     }
 
     fn owner_is_down(&self, link: LinkId) -> bool {
@@ -220,6 +227,7 @@ impl Sentinel {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
         link.pubsub_heard = now;
+        link.refusals = None;
         // AUTH and CLIENT SETNAME may fail and yet the subscription succeed; the other way round there is no use in
         // the connection.
         let opening = link.pubsub_opening > 0;

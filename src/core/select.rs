@@ -47,7 +47,8 @@ impl Sentinel {
             return Some("not connected".into());
         }
         let silent = now.since(link.last_ok);
-        if silent > 5 * self.tunables.ping_period {
+        // A short period of its own is for the sake of a hanging master; it makes nobody else a worse candidate.
+        if silent > 5 * self.tunables.ping_period.max(master.settings.ping_period) {
             return Some(format!("last good PING {silent} ms ago"));
         }
         if replica.priority == 0 {

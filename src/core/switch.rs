@@ -57,6 +57,7 @@ impl Sentinel {
         if let Some(link) = self.links.get_mut(&link) {
             link.active_ping = link.active_ping.map(|_| now);
             link.last_ok = now;
+            link.refusals = None;
         }
         for peer in master.peers.values_mut() {
             if let Some(link) = self.links.get_mut(&peer.link) {

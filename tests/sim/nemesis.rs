@@ -279,6 +279,18 @@ impl World<'_> {
         self.stop_server(index, false);
     }
 
+    pub fn hang_server(&mut self, index: usize) {
+        self.fault(Node::Server(index), format_args!("hangs"));
+        self.servers[index].state = State::Hung;
+    }
+
+    /// The machine is gone: its process, and the network to it.
+    pub fn lose_server(&mut self, index: usize) {
+        self.fault(Node::Server(index), format_args!("machine lost"));
+        self.stop_server(index, true);
+        self.cut(&self.around(Node::Server(index)));
+    }
+
     /// `quiet`: nobody is told, because the machine is gone.
     fn stop_server(&mut self, index: usize, quiet: bool) {
         let server = &mut self.servers[index];

@@ -12,6 +12,8 @@ use watchfire::base::Millis;
 pub struct Lap {
     /// From the death of the master to the moment in which all live Sentinels name the new one, beyond down-after, ms.
     pub beyond_down_after: u64,
+    /// The same from the death on, ms.
+    pub agreed_after: u64,
     pub died: Millis,
     /// The address that all agreed on, and the first one.
     pub before: String,
@@ -21,8 +23,8 @@ pub struct Lap {
 }
 
 /// Kills the master at some moment after the start and waits for agreement.
-pub fn failover(seed: u64, sentinels: usize) -> Result<Lap, Violation> {
-    let options = Options::calm(seed, sentinels);
+pub fn failover(options: Options) -> Result<Lap, Violation> {
+    let seed = options.seed;
     let mut trace = Trace::silent();
     let mut world = World::new(options, &mut trace);
     warm_up(&mut world)?;
@@ -42,9 +44,21 @@ pub fn failover(seed: u64, sentinels: usize) -> Result<Lap, Violation> {
             _ => {}
         }
     };
-    let beyond_down_after = world.now.since(died).saturating_sub(world.options.down_after);
+    let agreed_after = world.now.since(died);
+    let beyond_down_after = agreed_after.saturating_sub(world.options.down_after);
     world.run_until(Millis(world.now.0 + 5_000))?;
-    Ok(Lap { beyond_down_after, died, before, after, events: world.events[first..].to_vec() })
+    Ok(Lap { beyond_down_after, agreed_after, died, before, after, events: world.events[first..].to_vec() })
+}
+
+/// What a calm group says within `span` ms of a fault of its master.
+pub fn aftermath(options: Options, fault: fn(&mut World), span: u64) -> Result<Vec<Heard>, Violation> {
+    let mut trace = Trace::silent();
+    let mut world = World::new(options, &mut trace);
+    warm_up(&mut world)?;
+    let first = world.events.len();
+    fault(&mut world);
+    world.run_until(world.now + span)?;
+    Ok(world.events[first..].to_vec())
 }
 
 /// The one address that all Sentinels name.

@@ -27,6 +27,10 @@ pub enum Event {
         wire: Wire,
         attempt: u32,
     },
+    /// The kernel of the one who dials gives up: its own verdict, which needs no packet from the other side.
+    NoWay {
+        wire: Wire,
+    },
     Packet {
         wire: Wire,
         direction: Direction,
@@ -163,6 +167,12 @@ impl<'t> World<'t> {
     fn happen(&mut self, event: Event) -> Outcomes {
         match event {
             Event::Dial { wire, attempt } => self.dialled(wire, attempt),
+            Event::NoWay { wire } => {
+                if let Some((from, conn)) = self.net.get(wire).filter(|c| c.from_open).map(|c| (c.from, c.conn)) {
+                    self.net.ended(wire, Direction::Back);
+                    self.post(from, Item::Closed(conn, Gone::Other("No route to host".into())));
+                }
+            }
             Event::Packet { wire, direction, packet } => match self.net.arrive(wire, direction, packet) {
                 Some(packet) => return self.hand_over(wire, direction, packet),
                 None => self.noise(format_args!("wire {} holds", wire.0)),
@@ -352,10 +362,15 @@ impl<'t> World<'t> {
 /// What the operator wrote before the first start, comments included.
 fn first_file(options: &Options, myid: RunId, master: Node) -> String {
     let (quorum, down_after, timeout) = (options.quorum, options.down_after, options.failover_timeout);
+    let ours: String = [("down-after-refused", options.down_after_refused), ("ping-period", options.ping_period)]
+        .iter()
+        .filter(|(_, ms)| *ms > 0)
+        .map(|(name, ms)| format!("sentinel {name} {GROUP} {ms}\n"))
+        .collect();
     format!(
         "# One of {} Sentinels.\nport 26379\nsentinel myid {myid}\n\n# The group.\n\
          sentinel monitor {GROUP} {} {} {quorum}\nsentinel down-after-milliseconds {GROUP} {down_after}\n\
-         sentinel failover-timeout {GROUP} {timeout}\nsentinel parallel-syncs {GROUP} {}\n# The end.\n",
+         sentinel failover-timeout {GROUP} {timeout}\nsentinel parallel-syncs {GROUP} {}\n{ours}# The end.\n",
         options.sentinels,
         master.ip(),
         master.port(),

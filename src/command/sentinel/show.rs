@@ -136,6 +136,14 @@ fn show_master(out: &mut Vec<u8>, proto: Proto, sentinel: &Sentinel, now: Millis
             fields.text(key, script);
         }
     }
+    // Ours: shown where they are set, behind all that others know.
+    for (key, ms) in
+        [("down-after-refused", master.settings.down_after_refused), ("ping-period", master.settings.ping_period)]
+    {
+        if ms > 0 {
+            fields.number(key, ms);
+        }
+    }
     fields.finish(out);
 }
 
