@@ -11,7 +11,7 @@ use simulation::disk::DiskPlant;
 use simulation::options::{Options, Planted};
 use simulation::process::ShellPlant;
 use simulation::run::{self, Report};
-use simulation::stopwatch;
+use simulation::stopwatch::{self, Fate};
 use simulation::trace::Trace;
 use simulation::world::World;
 use watchfire::core::Plant;
@@ -181,12 +181,33 @@ fn servers_that_do_not_obey_are_found() {
 
 /// A report, not a limit: the bench of the real program sets the limits. What must hold is the order of events.
 #[test]
+fn r57_a_master_that_hands_over_is_at_no_time_down() {
+    for sentinels in [1, 3, 5] {
+        let mut took = Vec::new();
+        for seed in 1..=21 {
+            let lap = stopwatch::failover(Options::calm(seed, sentinels), Fate::HandsOver)
+                .unwrap_or_else(|v| panic!("{seed}: {v:?}"));
+            assert_ne!(lap.before, lap.after, "seed {seed}");
+            let of = |channel: &str| lap.events.iter().filter(|event| event.channel == channel).count();
+            assert_eq!(of("+switch-master"), sentinels, "seed {seed}: {:?}", lap.events);
+            assert_eq!((of("+elected-leader"), of("+failover-end")), (1, 1), "seed {seed}: {:?}", lap.events);
+            let bad = |channel: &str| channel.contains("down") || channel.contains("abort") || channel.contains("fix");
+            assert!(!lap.events.iter().any(|event| bad(event.channel)), "seed {seed}: {:?}", lap.events);
+            took.push(lap.took);
+        }
+        took.sort_unstable();
+        let (least, median, most) = (took[0], took[took.len() / 2], took[took.len() - 1]);
+        println!("{sentinels} Sentinels, 1 ms links: handed over after {median} ms (median), {least} to {most} ms");
+    }
+}
+
+#[test]
 fn the_death_of_a_master_is_answered_in_order() {
     for sentinels in [3, 5] {
         let (mut laps, mut all) = (Vec::new(), Vec::new());
         for seed in 1..=21 {
-            let lap =
-                stopwatch::failover(Options::calm(seed, sentinels)).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
+            let options = Options::calm(seed, sentinels);
+            let lap = stopwatch::failover(options, Fate::Dies).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
             assert_ne!(lap.before, lap.after, "seed {seed}");
             assert_order(&lap, sentinels, seed);
             laps.push(lap.beyond_down_after);
@@ -212,9 +233,9 @@ fn refusing(seed: u64) -> Options {
 fn a_master_that_refuses_connections_is_replaced_long_before_down_after() {
     let mut laps = Vec::new();
     for seed in 1..=21 {
-        let lap = stopwatch::failover(refusing(seed)).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
+        let lap = stopwatch::failover(refusing(seed), Fate::Dies).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
         assert_order(&lap, 3, seed);
-        laps.push(lap.agreed_after);
+        laps.push(lap.took);
     }
     laps.sort_unstable();
     println!("down-after-refused 200: agreement {} ms after the death (median), {:?}", laps[laps.len() / 2], laps);

@@ -18,10 +18,10 @@
 //! info PORT key:value …                 what INFO there says from now on
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
 //! vote PORT granted                     it holds the master down and votes for whoever asks
-//! refuse PORT COMMAND yes|no            requests of that name are answered with an error there
+//! refuse PORT COMMAND [TEXT…]            this command fails there from now on; without text it works
 //! answer PORT [quiet]                   every request outstanding there is answered
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
-//! failover NAME, reset GLOB, remove NAME
+//! failover NAME [coordinated], reset GLOB, remove NAME
 //! restart                               the Sentinel dies and starts again with what it has saved
 //! wait MS [answering PORT,PORT…] [refusing PORT,PORT…]
 //!                                       time passes; meanwhile the named ports answer or refuse connections at once
@@ -32,15 +32,18 @@
 //! options resolve-hostnames|announce-hostnames yes|no
 //! resolved HOST IP|-                    a look-up is answered
 //! addr NAME                             prints how the master is told and saved
+//! reports NAME                          prints the reports of its failovers, newest first
 //! known NAME                            prints who is known, and what is saved about them
 //! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use watchfire::base::Millis;
-use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot};
+use watchfire::core::{
+    Change, ConnId, ConnKind, Effect, FailoverReport, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot,
+};
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
 fn identity() -> Identity {
@@ -55,6 +58,8 @@ fn run_id(n: u32) -> RunId {
 struct Wire {
     port: u16,
     requests: Vec<Vec<String>>,
+    /// The replies to the transaction that is open.
+    queued: Option<Vec<Reply>>,
 }
 
 struct Story {
@@ -62,9 +67,9 @@ struct Story {
     now: Millis,
     conns: BTreeMap<ConnId, (ConnKind, Wire)>,
     infos: BTreeMap<u16, String>,
-    refused: BTreeSet<(u16, String)>,
     votes: BTreeMap<u16, Option<Reply>>,
     scripts: Vec<ScriptId>,
+    refusals: BTreeMap<(u16, String), String>,
     save_fails: bool,
     quiet: bool,
     out: String,
@@ -77,9 +82,9 @@ impl Story {
             now: Millis(0),
             conns: BTreeMap::new(),
             infos: BTreeMap::new(),
-            refused: BTreeSet::new(),
             votes: BTreeMap::new(),
             scripts: Vec::new(),
+            refusals: BTreeMap::new(),
             save_fails: false,
             quiet: false,
             out: String::new(),
@@ -103,7 +108,7 @@ impl Story {
                 Effect::Connect { conn, to, kind } => {
                     let side = if kind == ConnKind::Command { "cmd" } else { "pubsub" };
                     self.say(&format!("connect {to} {side}"));
-                    self.conns.insert(conn, (kind, Wire { port: to.port(), requests: Vec::new() }));
+                    self.conns.insert(conn, (kind, Wire { port: to.port(), ..Wire::default() }));
                 }
                 Effect::Send { conn, bytes } => {
                     let mut decoder = RequestDecoder::new();
@@ -155,27 +160,43 @@ impl Story {
             let found = self.conns.iter_mut().find(|(_, (_, wire))| wire.port == port && !wire.requests.is_empty());
             let Some((&conn, (kind, wire))) = found else { return };
             let (kind, request) = (*kind, wire.requests.remove(0));
-            let refused = self.refused.contains(&(port, request[0].clone()));
-            let reply = match request[0].as_str() {
-                _ if refused => Reply::Error(b"ERR not now".to_vec()),
-                "PING" => Reply::Simple(b"PONG".to_vec()),
-                "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
-                "PUBLISH" => Reply::Integer(1),
-                "SENTINEL" => match self.votes.get(&port) {
-                    Some(Some(reply)) => reply.clone(),
-                    Some(None) => {
-                        let leader = RunId::parse(request[5].as_bytes());
-                        vote_reply(true, leader, leader.map_or(0, |_| request[4].parse().expect("an epoch")))
-                    }
-                    None => vote_reply(false, None, 0),
-                },
-                "EXEC" => Reply::Array(vec![]),
-                _ => Reply::Simple(b"OK".to_vec()),
+            let refusal = self.refusals.get(&(port, request[0].clone()));
+            let refusal = refusal.map(|text| Reply::Error(text.clone().into_bytes()));
+            let reply = match (request[0].as_str(), &mut wire.queued) {
+                ("MULTI", queued) => {
+                    *queued = Some(Vec::new());
+                    Reply::Simple(b"OK".to_vec())
+                }
+                ("EXEC", queued) => Reply::Array(queued.take().unwrap_or_default()),
+                (_, Some(queued)) => {
+                    queued.push(refusal.unwrap_or_else(|| Reply::Simple(b"OK".to_vec())));
+                    Reply::Simple(b"QUEUED".to_vec())
+                }
+                (command, None) => refusal.unwrap_or_else(|| self.reply(port, command, &request)),
             };
+            let published = request[0] == "PUBLISH" && !matches!(reply, Reply::Error(_));
             self.handle(Input::Reply { conn, kind, reply });
-            if request[0] == "PUBLISH" && !refused {
+            if published {
                 self.heard(port, &request[2]);
             }
+        }
+    }
+
+    /// What stands outside of any transaction.
+    fn reply(&self, port: u16, command: &str, request: &[String]) -> Reply {
+        match command {
+            "PING" => Reply::Simple(b"PONG".to_vec()),
+            "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
+            "PUBLISH" => Reply::Integer(1),
+            "SENTINEL" => match self.votes.get(&port) {
+                Some(Some(reply)) => reply.clone(),
+                Some(None) => {
+                    let leader = RunId::parse(request[5].as_bytes());
+                    vote_reply(true, leader, leader.map_or(0, |_| request[4].parse().expect("an epoch")))
+                }
+                None => vote_reply(false, None, 0),
+            },
+            _ => Reply::Simple(b"OK".to_vec()),
         }
     }
 
@@ -303,12 +324,6 @@ impl Story {
                 let epoch = fact("epoch").map_or(0, |epoch| epoch.parse().expect("an epoch"));
                 self.votes.insert(port(at), Some(vote_reply(fact("down") == Some("1"), leader, epoch)));
             }
-            ["refuse", at, command, "yes"] => {
-                self.refused.insert((port(at), (*command).to_owned()));
-            }
-            ["refuse", at, command, "no"] => {
-                self.refused.remove(&(port(at), (*command).to_owned()));
-            }
             ["answer", at] => self.answer(port(at)),
             ["question", at, epoch, who] => {
                 let (host, port) = addr(at);
@@ -319,10 +334,19 @@ impl Story {
                 let leader = vote.leader.map_or("*".to_owned(), |leader| leader.to_string());
                 self.say(&format!("answer {} {leader} {}", u8::from(answer.down), vote.epoch));
             }
-            ["failover", name] => {
-                let outcome = self.core.force_failover(self.now, name.as_bytes());
+            ["failover", name, options @ ..] => {
+                let coordinated = *options == ["coordinated"];
+                let outcome = self.core.force_failover(self.now, name.as_bytes(), coordinated);
                 self.drain();
                 self.say(&format!("{outcome:?}"));
+            }
+            ["refuse", port, command, text @ ..] => {
+                let key = (port.parse().expect("a port"), (*command).to_owned());
+                if text.is_empty() {
+                    self.refusals.remove(&key);
+                } else {
+                    self.refusals.insert(key, text.join(" "));
+                }
             }
             ["reset", pattern] => {
                 let count = self.core.reset(self.now, pattern.as_bytes());
@@ -374,6 +398,12 @@ impl Story {
                 let saved = format!("{} {} {:?}", saved.host, saved.port, saved.known_replicas);
                 self.say(&format!("told {told}; replicas {}; saved {saved}", replicas.join(" ")));
             }
+            ["reports", name] => {
+                let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
+                let told: Vec<String> = self.core.failover_reports(master).map(report).collect();
+                self.say(&format!("{} reports", told.len()));
+                told.iter().for_each(|text| self.say(text));
+            }
             ["known", name] => {
                 let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
                 let peers: Vec<String> = master.peers.values().map(|p| format!("{}@{}", p.run_id, p.addr)).collect();
@@ -399,6 +429,39 @@ impl Story {
             other => panic!("not understood: {other:?}"),
         }
     }
+}
+
+/// A report with all that is in it; times are from its start, and the life sign from the start, too.
+fn report(report: &FailoverReport) -> String {
+    let id = |id: Option<RunId>| id.map_or("-".into(), |id| id.to_string());
+    let mut text = format!(
+        "epoch {} {} {} by {}, {} to {}, alive {}, ended {:?}, votes {}/{}:",
+        report.epoch,
+        report.trigger.word(),
+        report.outcome.word(),
+        id(report.leader),
+        report.from,
+        report.to.as_ref().map_or("-".into(), ToString::to_string),
+        report.since_start(report.alive),
+        report.ended.map(|at| report.since_start(at)),
+        report.votes_got,
+        report.votes_needed,
+    );
+    for vote in &report.votes {
+        let answered = vote.answered.map(|at| at.since(vote.asked));
+        let _ = write!(text, " {} asked {} {answered:?} {};", vote.peer, report.since_start(vote.asked), id(vote.vote));
+    }
+    for (replica, why) in &report.refused {
+        let _ = write!(text, " refused {replica}: {why};");
+    }
+    for step in &report.steps {
+        let replica = step.replica.as_ref().map_or(String::new(), |replica| format!(" {replica}"));
+        let _ = write!(text, " [{}{replica} {}]", step.what, report.since_start(step.at));
+    }
+    if report.steps_left_out > 0 {
+        let _ = write!(text, " and {} steps", report.steps_left_out);
+    }
+    text
 }
 
 /// `$N` stands for the id of peer N.

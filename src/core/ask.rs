@@ -68,6 +68,9 @@ impl Sentinel {
             ];
             if link.command(&mut self.out, Expect::Ask { master: id, peer: peer.id, epoch, sought }, &args) {
                 (peer.asked, peer.asking) = (Some(now), true);
+                if sought && let Some(failover) = &mut master.failover {
+                    failover.report.asked(now, peer.run_id);
+                }
                 if std::mem::take(&mut peer.echo) {
                     peer.echoed = Some(now);
                 }

@@ -12,7 +12,7 @@ const ANSWER_LIFE_PERIODS: u64 = 5;
 impl Link {
     /// Since when the silence counts; `None` when there is none. The Pub/Sub side has no say: it comes and goes
     /// with every failover, and the node answers on the other.
-    fn silent_since(&self) -> Option<Millis> {
+    pub(super) fn silent_since(&self) -> Option<Millis> {
         self.active_ping.or((!self.cmd.is_up()).then_some(self.last_ok))
     }
 

@@ -145,9 +145,14 @@ impl Sentinel {
     /// Nothing that was asked on the command connection will be answered any more.
     fn forget_pending(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        let orders: Vec<_> = link.pending.drain(..).filter_map(Expect::order).collect();
-        for (master, replica) in orders {
-            self.order_lost(master, replica);
+        let lost: Vec<_> = link.pending.drain(..).collect();
+        for expect in lost {
+            match expect {
+                Expect::Exec(master, replica) => self.order_lost(master, replica),
+                Expect::HandOver(master) => self.handover_unanswered(master),
+                Expect::Released(master, side) => self.released(master, side, false),
+                _ => {}
+            }
         }
         let Some(link) = self.links.get_mut(&id) else { return };
         match link.owner.clone() {

@@ -19,6 +19,7 @@ mod due;
 mod effect;
 mod election;
 mod failover;
+mod handover;
 mod hello;
 mod ids;
 mod info;
@@ -32,6 +33,7 @@ mod outbox;
 mod periodic;
 mod refused;
 mod reply;
+mod report;
 mod script;
 mod select;
 mod snapshot;
@@ -50,6 +52,7 @@ pub use operator::{
     Vote,
 };
 pub use refused::Refusals;
+pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigger};
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
 use crate::base::{Millis, Random};

@@ -3,9 +3,11 @@
 //! Ordered maps throughout: iteration reaches effects, and the same inputs must give the same effects.
 
 use super::failover::Failover;
+use super::handover::Side;
 use super::ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId};
 use super::operator::Vote;
 use super::refused::Refusals;
+use super::report::Reports;
 use super::snapshot::Settings;
 use crate::base::Millis;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -54,6 +56,8 @@ pub struct Node {
     pub hello_sent: Millis,
     pub hello_asked: Option<Millis>,
     pub script_kill_sent: bool,
+    /// Whether its FAILOVER is under way; `None` for a server that knows none.
+    pub handing_over: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -93,6 +97,8 @@ pub struct Master {
     pub armed: Option<Millis>,
     /// Before this moment the cron need not look at it.
     pub due: Millis,
+    /// Of the failovers so far; none, as long as there was none.
+    pub reports: Option<Box<Reports>>,
 }
 
 #[derive(Clone, Debug)]
@@ -274,18 +280,13 @@ pub enum Expect {
     },
     /// The EXEC that makes a replica a master or turns it to another.
     Exec(MasterId, ReplicaId),
+    /// The EXEC that has the master hand over.
+    HandOver(MasterId),
+    /// The EXEC that ends the pause after a coordinated failover.
+    Released(MasterId, Side),
 }
 
 impl Expect {
-    /// The replica whose change of role the reply would have confirmed.
-    #[must_use]
-    pub fn order(self) -> Option<(MasterId, ReplicaId)> {
-        match self {
-            Expect::Exec(master, replica) => Some((master, replica)),
-            _ => None,
-        }
-    }
-
     /// The request told one of our epochs, and so rests on the save of its turn.
     #[must_use]
     pub fn tells_epoch(self) -> bool {

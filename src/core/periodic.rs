@@ -214,6 +214,9 @@ impl Sentinel {
     }
 
     pub(super) fn hello_to_master(&mut self, now: Millis, id: MasterId) {
+        if self.has_paused(id) {
+            return;
+        }
         let Some(master) = self.masters.get(&id) else { return };
         let (link, command) = (master.node.link, renamed(&master.settings, "PUBLISH").to_owned());
         if self.publish(now, id, link, Expect::HelloMaster(id), &command)

@@ -72,6 +72,15 @@ impl Sentinel {
                 self.ask_reply(now, master, peer, epoch, sought, &reply);
             }
             (Expect::Exec(master, replica), reply) => self.exec_reply(master, replica, &reply),
+            (Expect::HandOver(master), reply) => self.handover_reply(now, master, &reply),
+            (Expect::Released(master, side), reply) => {
+                if is_error(&reply) {
+                    let text = format!("{} did not drop its clients", self.links[&id].addr);
+                    self.out.log(Level::Warning, text);
+                }
+                self.released(master, side, true);
+                self.act(now, master);
+            }
             (Expect::Ignored | Expect::Auth, _) => {}
         }
     }
@@ -186,7 +195,8 @@ impl Sentinel {
     }
 
     fn ask_reply(&mut self, now: Millis, id: MasterId, peer: PeerId, epoch: u64, sought: bool, reply: &Reply) {
-        let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) else { return };
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(peer) = master.peers.get_mut(&peer) else { return };
         peer.asking = false;
         let Reply::Array(parts) = reply else { return };
         let [Reply::Integer(down), Reply::Bulk(leader), Reply::Integer(vote_epoch)] = parts.as_slice() else { return };
@@ -204,6 +214,9 @@ impl Sentinel {
             if vote_epoch < epoch && (down || leader.is_some()) {
                 peer.abstained = peer.abstained.max(Some(epoch));
             }
+            if let Some(failover) = master.failover.as_mut().filter(|failover| failover.epoch == epoch) {
+                failover.report.answered(now, peer);
+            }
         }
         self.act(now, id);
     }
@@ -213,7 +226,8 @@ impl Sentinel {
         let Some(replica) = master.replicas.get(&replica) else { return };
         let failure = match reply {
             Reply::Error(text) => String::from_utf8_lossy(text).escape_default().to_string(),
-            Reply::Array(parts) => match parts.first() {
+            // SLAVEOF is the last but three; an end of FAILOVER may stand before it.
+            Reply::Array(parts) => match parts.iter().rev().nth(3) {
                 Some(Reply::Error(text)) => String::from_utf8_lossy(text).escape_default().to_string(),
                 _ => return,
             },

@@ -67,14 +67,16 @@ impl Sentinel {
 
     pub(super) fn log_refusals(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let refused: Vec<String> = master
+        let refused: Vec<(&Replica, String)> = master
             .replicas
             .values()
             .filter_map(|replica| Some((replica, self.objection(now, master, replica)?)))
-            .map(|(replica, why)| format!("{} is no candidate: {why}", self.out.replica(master, replica)))
             .collect();
-        for text in refused {
+        for (replica, why) in &refused {
+            let text = format!("{} is no candidate: {why}", self.out.replica(master, replica));
             self.out.log(Level::Notice, text);
         }
+        let refused = refused.into_iter().map(|(replica, why)| (replica.node.addr.clone(), why.into())).collect();
+        self.note_refused(id, refused);
     }
 }

@@ -189,7 +189,16 @@ impl<'t> World<'t> {
             Event::Start { who } => return self.start(who),
             Event::Replicate => {
                 let rules = Rules { sync_ms: self.options.sync_ms, timeout: self.options.repl_timeout };
-                replication::step(self.now, &mut self.servers, &self.net, &rules, &mut self.random);
+                let handed = replication::step(self.now, &mut self.servers, &self.net, &rules, &mut self.random);
+                for (from, to) in handed {
+                    let (from, to) = (Node::Server(from), Node::Server(to));
+                    self.line(Weight::Story, from, "role", format_args!("has handed over to {to}"));
+                }
+                for index in 0..self.servers.len() {
+                    for (wire, request) in self.servers[index].resumed(self.now) {
+                        self.serve(index, wire, vec![request])?;
+                    }
+                }
                 self.queue.push(self.now + replication::STEP_MS, Event::Replicate);
             }
             Event::NextFault => return self.next_fault(),
