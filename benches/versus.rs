@@ -209,12 +209,12 @@ fn main() -> ExitCode {
         }
         println!("  load average {} on {cores} cores", proc::load_average());
         if !report.rows.is_empty() {
-            println!("\n{}", table::render(&names, reference, &report.rows));
+            println!("\n{}", table::render(&names, reference, &report.rows, true));
         }
         rows.extend(report.rows);
     }
     if options.sections.len() > 1 {
-        println!("\n{}", table::render(&names, reference, &rows));
+        println!("\nAll, as README has it:\n\n{}", table::render(&names, reference, &rows, false));
     }
     let missed: Vec<&Row> = rows.iter().filter(|row| row.is_met(reference) == Some(false)).collect();
     println!("{} rows, {} goals missed", rows.len(), missed.len());

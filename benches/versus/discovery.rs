@@ -59,7 +59,7 @@ pub fn discovery(bench: &Bench) -> Report {
     });
     let of = |what: &str, field: fn(&Found) -> f64| {
         let cells = found.iter().map(|found| cell(found.iter().map(field)));
-        Row::cost(format!("1,000 masters and replicas discovered: {what}"), cells.collect())
+        Row::cost(format!("discovery of 1,000: {what}"), cells.collect())
     };
     let rows = vec![
         of("s", |found| found.time).goal(Goal::AtMost(1.0)),
