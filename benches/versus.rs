@@ -198,6 +198,7 @@ fn main() -> ExitCode {
     let reference = contestants.iter().position(|program| program.name == "redis-sentinel");
     let mut bench = Bench { contestants, rounds: 0, quick: options.quick, redis: Redis::program() };
     let names: Vec<String> = bench.contestants.iter().map(|program| program.name.clone()).collect();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut rows = Vec::new();
     for section in &options.sections {
         bench.rounds = options.rounds.unwrap_or(if options.quick { section.rounds.min(3) } else { section.rounds });
@@ -206,13 +207,14 @@ fn main() -> ExitCode {
         for note in &report.notes {
             println!("  {note}");
         }
+        println!("  load average {} on {cores} cores", proc::load_average());
         if !report.rows.is_empty() {
-            println!("\n{}", table::render(&names, reference, &report.rows));
+            println!("\n{}", table::render(&names, reference, &report.rows, true));
         }
         rows.extend(report.rows);
     }
     if options.sections.len() > 1 {
-        println!("\n{}", table::render(&names, reference, &rows));
+        println!("\nAll, as README has it:\n\n{}", table::render(&names, reference, &rows, false));
     }
     let missed: Vec<&Row> = rows.iter().filter(|row| row.is_met(reference) == Some(false)).collect();
     println!("{} rows, {} goals missed", rows.len(), missed.len());
