@@ -1,4 +1,4 @@
-//! Mount namespaces: a test with its own hosts file, name server or bind-mounted files.
+//! Namespaces: a test with its own hosts file, name server or bind-mounted files, or with a network of its own.
 //!
 //! The test binary runs the one test again, inside. What is mounted there is seen by it and its children, and by
 //! nobody else; it ends with them.
@@ -24,7 +24,8 @@ pub fn enter(test: &str, files: &[(&str, &str)]) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
-    let Some(unshare) = present(unshare(), "a mount namespace (unshare -m)") else { return false };
+    let trial = "mount --bind /etc/hosts /etc/hosts";
+    let Some(unshare) = present(unshare("m", trial), "a mount namespace (unshare -m)") else { return false };
     let folder = Folder::new("namespace");
     let mut script = String::new();
     for (index, (path, text)) in files.iter().chain([&("/etc/nsswitch.conf", SWITCH)]).enumerate() {
@@ -32,26 +33,47 @@ pub fn enter(test: &str, files: &[(&str, &str)]) -> bool {
         std::fs::write(&file, text).expect("a file to mount");
         script.push_str(&format!("mount --bind {} {path}\n", file.display()));
     }
-    script.push_str("exec \"$@\"");
+    run_inside(test, &unshare, &script);
+    false
+}
+
+/// As [`enter`], for a test with a network of its own (see [`super::network`]).
+///
+/// # Panics
+/// As [`enter`].
+#[must_use]
+pub fn enter_network(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    // Names of namespaces are kept below /run; these are nobody else's.
+    let script = "mount -t tmpfs none /run\nip link set lo up\n";
+    let trial = format!("{script}ip netns add trial; ip link add trial0 type veth peer name eth0 netns trial");
+    let what = "a network namespace with ip and veth (unshare -mn)";
+    let Some(unshare) = present(unshare("mn", &trial), what) else { return false };
+    run_inside(test, &unshare, script);
+    false
+}
+
+/// Runs this one test again behind `unshare` and the script.
+fn run_inside(test: &str, unshare: &str, script: &str) {
     let this = std::env::current_exe().expect("the test binary");
     let mut command = Command::new("unshare");
-    command.args(unshare).args(["/bin/sh", "-ec", &script, "sh"]).arg(this);
+    command.args([unshare, "/bin/sh", "-ec", &format!("{script}exec \"$@\""), "sh"]).arg(this);
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(INSIDE, "yes").stdin(Stdio::null());
     let out = command.output().expect("unshare runs");
     let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success() && said.contains("1 passed"), "inside the namespace:\n{said}");
-    false
+    println!("{said}");
 }
 
-/// The words of `unshare` that work here: as root, or as the root of a user namespace.
-fn unshare() -> Option<Vec<&'static str>> {
+/// The word of `unshare` that works here for these namespaces: as root, or as the root of a user namespace.
+fn unshare(namespaces: &str, trial: &str) -> Option<String> {
     let root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
-    let ways = if root { vec![vec!["-m"]] } else { vec![vec!["-rm"]] };
-    ways.into_iter().find(|way| {
-        let mut command = Command::new("unshare");
-        command.args(way).args(["/bin/sh", "-c", "mount --bind /etc/hosts /etc/hosts"]).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    })
+    let word = format!("-{}{namespaces}", if root { "" } else { "r" });
+    let mut command = Command::new("unshare");
+    command.args([&word, "/bin/sh", "-ec", trial]).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success()).then_some(word)
 }
 
 /// Replaces the hosts file of this namespace.
