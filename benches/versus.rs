@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stats::Samples;
-use support::process::{Folder, Program, Redis, clean_up_on_panic};
+use support::process::{Folder, Program, Redis, clean_up, clean_up_on_panic};
 use table::{Cell, Row};
 
 /// Set when the limit of open files has been raised.
@@ -260,7 +260,7 @@ fn raise_open_files() -> Option<std::io::Error> {
     Some(shell.args(std::env::args_os().skip(1)).env(RAISED, "yes").exec())
 }
 
-/// Ctrl-C ends all children and removes all folders, as a panic does.
+/// Ctrl-C ends all children and removes all folders.
 fn die_of_signals() {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGINT, libc::SIGTERM] {
@@ -271,9 +271,9 @@ fn die_of_signals() {
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(Duration::from_millis(50));
-            if interrupted.load(Ordering::Relaxed) {
-                // The hook may find its list in use, and then returns; so once more.
-                let _ = std::panic::catch_unwind(|| panic!("interrupted"));
+            if interrupted.load(Ordering::Relaxed) && clean_up() {
+                eprintln!("interrupted");
+                std::process::exit(130);
             }
         }
     });

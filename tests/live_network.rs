@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use live::watch::Watch;
 use live::{LIMIT, count, events};
 use support::group::{Group, Plan, Servers};
-use support::namespace::enter_network;
+use support::namespace::enter_hosts;
 use support::network::{Network, command};
 use support::ports;
 use support::process::{Redis, Sentinel, present, wait_for};
@@ -142,7 +142,7 @@ const FAULTS: &[Fault] = &[
 #[test]
 fn after_every_fault_of_a_network_all_agree_on_one_master() {
     let _turn = live::turn();
-    if !enter_network("after_every_fault_of_a_network_all_agree_on_one_master") {
+    if !enter_hosts("after_every_fault_of_a_network_all_agree_on_one_master") {
         return;
     }
     let Some(redis) = present(Redis::program(), "redis-server") else { return };

@@ -8,7 +8,7 @@
 //! ```text
 //! sentinel [seed=N]                     a fresh Sentinel (id 1111…, port 26379)
 //! monitor NAME HOST:PORT QUORUM         SENTINEL MONITOR
-//! set NAME down-after|failover-timeout|quorum|parallel-syncs N
+//! set NAME down-after|down-after-refused|ping-period|failover-timeout|quorum|parallel-syncs N
 //! set NAME notification-script|client-reconfig-script PATH
 //! peer N NAME                           a hello of peer N (id NNNN…, port 26379+N) about the master's present address
 //! hello PAYLOAD                         a hello as it stands, published to us; $N is the id of peer N
@@ -18,11 +18,13 @@
 //! info PORT key:value …                 what INFO there says from now on
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
 //! vote PORT granted                     it holds the master down and votes for whoever asks
+//! refuse PORT COMMAND [TEXT…]            this command fails there from now on, in a transaction; without text it works
 //! answer PORT [quiet]                   every request outstanding there is answered
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
-//! failover NAME, reset GLOB, remove NAME
+//! failover NAME [coordinated], reset GLOB, remove NAME
 //! restart                               the Sentinel dies and starts again with what it has saved
-//! wait MS [answering PORT,PORT…]        time passes; the named ports answer at once meanwhile
+//! wait MS [answering PORT,PORT…] [refusing PORT,PORT…]
+//!                                       time passes; meanwhile the named ports answer or refuse connections at once
 //! frozen MS                             time passes, but not for us
 //! script-starts PID                     the script that runs longest is that process
 //! script-ends CODE                      and ends
@@ -30,6 +32,7 @@
 //! options resolve-hostnames|announce-hostnames yes|no
 //! resolved HOST IP|-                    a look-up is answered
 //! addr NAME                             prints how the master is told and saved
+//! reports NAME                          prints the reports of its failovers, newest first
 //! known NAME                            prints who is known, and what is saved about them
 //! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
 //! ```
@@ -38,7 +41,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use watchfire::base::Millis;
-use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot};
+use watchfire::core::{
+    Change, ConnId, ConnKind, Effect, FailoverReport, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot,
+};
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
 fn identity() -> Identity {
@@ -53,6 +58,8 @@ fn run_id(n: u32) -> RunId {
 struct Wire {
     port: u16,
     requests: Vec<Vec<String>>,
+    /// The replies to the transaction that is open.
+    queued: Option<Vec<Reply>>,
 }
 
 struct Story {
@@ -62,6 +69,7 @@ struct Story {
     infos: BTreeMap<u16, String>,
     votes: BTreeMap<u16, Option<Reply>>,
     scripts: Vec<ScriptId>,
+    refusals: BTreeMap<(u16, String), String>,
     save_fails: bool,
     quiet: bool,
     out: String,
@@ -76,6 +84,7 @@ impl Story {
             infos: BTreeMap::new(),
             votes: BTreeMap::new(),
             scripts: Vec::new(),
+            refusals: BTreeMap::new(),
             save_fails: false,
             quiet: false,
             out: String::new(),
@@ -99,7 +108,7 @@ impl Story {
                 Effect::Connect { conn, to, kind } => {
                     let side = if kind == ConnKind::Command { "cmd" } else { "pubsub" };
                     self.say(&format!("connect {to} {side}"));
-                    self.conns.insert(conn, (kind, Wire { port: to.port(), requests: Vec::new() }));
+                    self.conns.insert(conn, (kind, Wire { port: to.port(), ..Wire::default() }));
                 }
                 Effect::Send { conn, bytes } => {
                     let mut decoder = RequestDecoder::new();
@@ -151,25 +160,42 @@ impl Story {
             let found = self.conns.iter_mut().find(|(_, (_, wire))| wire.port == port && !wire.requests.is_empty());
             let Some((&conn, (kind, wire))) = found else { return };
             let (kind, request) = (*kind, wire.requests.remove(0));
-            let reply = match request[0].as_str() {
-                "PING" => Reply::Simple(b"PONG".to_vec()),
-                "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
-                "PUBLISH" => Reply::Integer(1),
-                "SENTINEL" => match self.votes.get(&port) {
-                    Some(Some(reply)) => reply.clone(),
-                    Some(None) => {
-                        let leader = RunId::parse(request[5].as_bytes());
-                        vote_reply(true, leader, leader.map_or(0, |_| request[4].parse().expect("an epoch")))
-                    }
-                    None => vote_reply(false, None, 0),
-                },
-                "EXEC" => Reply::Array(vec![]),
-                _ => Reply::Simple(b"OK".to_vec()),
+            let refusal = self.refusals.get(&(port, request[0].clone()));
+            let refusal = refusal.map(|text| Reply::Error(text.clone().into_bytes()));
+            let reply = match (request[0].as_str(), &mut wire.queued) {
+                ("MULTI", queued) => {
+                    *queued = Some(Vec::new());
+                    Reply::Simple(b"OK".to_vec())
+                }
+                ("EXEC", queued) => Reply::Array(queued.take().unwrap_or_default()),
+                (_, Some(queued)) => {
+                    queued.push(refusal.unwrap_or_else(|| Reply::Simple(b"OK".to_vec())));
+                    Reply::Simple(b"QUEUED".to_vec())
+                }
+                (command, None) => self.reply(port, command, &request),
             };
             self.handle(Input::Reply { conn, kind, reply });
             if request[0] == "PUBLISH" {
                 self.heard(port, &request[2]);
             }
+        }
+    }
+
+    /// What stands outside of any transaction.
+    fn reply(&self, port: u16, command: &str, request: &[String]) -> Reply {
+        match command {
+            "PING" => Reply::Simple(b"PONG".to_vec()),
+            "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
+            "PUBLISH" => Reply::Integer(1),
+            "SENTINEL" => match self.votes.get(&port) {
+                Some(Some(reply)) => reply.clone(),
+                Some(None) => {
+                    let leader = RunId::parse(request[5].as_bytes());
+                    vote_reply(true, leader, leader.map_or(0, |_| request[4].parse().expect("an epoch")))
+                }
+                None => vote_reply(false, None, 0),
+            },
+            _ => Reply::Simple(b"OK".to_vec()),
         }
     }
 
@@ -181,9 +207,19 @@ impl Story {
         self.handle(Input::Reply { conn, kind, reply: Reply::Array(parts.to_vec()) });
     }
 
-    fn wait(&mut self, span: u64, answering: &[u16]) {
+    fn end_conns(&mut self, port: u16, why: &Gone) {
+        for (conn, _) in self.conns_of(port) {
+            self.conns.remove(&conn);
+            self.handle(Input::Closed { conn, why: why.clone() });
+        }
+    }
+
+    fn wait(&mut self, span: u64, answering: &[u16], refusing: &[u16]) {
         let end = self.now + span;
         loop {
+            for &port in refusing {
+                self.end_conns(port, &Gone::Refused);
+            }
             for &port in answering {
                 self.answer(port);
             }
@@ -224,6 +260,8 @@ impl Story {
                 let number = || value.parse::<u32>().expect("a number");
                 let change = match *what {
                     "down-after" => Change::DownAfter(number().into()),
+                    "down-after-refused" => Change::DownAfterRefused(number().into()),
+                    "ping-period" => Change::PingPeriod(number().into()),
                     "failover-timeout" => Change::FailoverTimeout(number().into()),
                     "quorum" => Change::Quorum(number()),
                     "parallel-syncs" => Change::ParallelSyncs(number()),
@@ -270,11 +308,8 @@ impl Story {
                 }
             }
             ["down", at, why] => {
-                for (conn, _) in self.conns_of(port(at)) {
-                    self.conns.remove(&conn);
-                    let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
-                    self.handle(Input::Closed { conn, why });
-                }
+                let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
+                self.end_conns(port(at), &why);
             }
             ["info", at, lines @ ..] => {
                 self.infos.insert(port(at), lines.join("\r\n") + "\r\n");
@@ -298,10 +333,19 @@ impl Story {
                 let leader = vote.leader.map_or("*".to_owned(), |leader| leader.to_string());
                 self.say(&format!("answer {} {leader} {}", u8::from(answer.down), vote.epoch));
             }
-            ["failover", name] => {
-                let outcome = self.core.force_failover(self.now, name.as_bytes());
+            ["failover", name, options @ ..] => {
+                let coordinated = *options == ["coordinated"];
+                let outcome = self.core.force_failover(self.now, name.as_bytes(), coordinated);
                 self.drain();
                 self.say(&format!("{outcome:?}"));
+            }
+            ["refuse", port, command, text @ ..] => {
+                let key = (port.parse().expect("a port"), (*command).to_owned());
+                if text.is_empty() {
+                    self.refusals.remove(&key);
+                } else {
+                    self.refusals.insert(key, text.join(" "));
+                }
             }
             ["reset", pattern] => {
                 let count = self.core.reset(self.now, pattern.as_bytes());
@@ -327,10 +371,12 @@ impl Story {
                 let script = self.scripts.remove(0);
                 self.handle(Input::ScriptEnded { script, code: code.parse().ok(), signal: None });
             }
-            ["wait", span] => self.wait(span.parse().expect("ms"), &[]),
-            ["wait", span, "answering", ports] => {
-                let ports: Vec<u16> = ports.split(',').map(port).collect();
-                self.wait(span.parse().expect("ms"), &ports);
+            ["wait", span, rest @ ..] => {
+                let ports = |how: &str| -> Vec<u16> {
+                    let at = rest.iter().position(|word| *word == how);
+                    at.map_or(Vec::new(), |at| rest[at + 1].split(',').map(port).collect())
+                };
+                self.wait(span.parse().expect("ms"), &ports("answering"), &ports("refusing"));
             }
             ["options", what, word] => {
                 let mut options = self.core.options().clone();
@@ -350,6 +396,12 @@ impl Story {
                 let saved = &self.core.snapshot().masters[0];
                 let saved = format!("{} {} {:?}", saved.host, saved.port, saved.known_replicas);
                 self.say(&format!("told {told}; replicas {}; saved {saved}", replicas.join(" ")));
+            }
+            ["reports", name] => {
+                let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
+                let told: Vec<String> = self.core.failover_reports(master).map(report).collect();
+                self.say(&format!("{} reports", told.len()));
+                told.iter().for_each(|text| self.say(text));
             }
             ["known", name] => {
                 let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
@@ -376,6 +428,39 @@ impl Story {
             other => panic!("not understood: {other:?}"),
         }
     }
+}
+
+/// A report with all that is in it; times are from its start, and the life sign from the start, too.
+fn report(report: &FailoverReport) -> String {
+    let id = |id: Option<RunId>| id.map_or("-".into(), |id| id.to_string());
+    let mut text = format!(
+        "epoch {} {} {} by {}, {} to {}, alive {}, ended {:?}, votes {}/{}:",
+        report.epoch,
+        report.trigger.word(),
+        report.outcome.word(),
+        id(report.leader),
+        report.from,
+        report.to.as_ref().map_or("-".into(), ToString::to_string),
+        report.since_start(report.alive),
+        report.ended.map(|at| report.since_start(at)),
+        report.votes_got,
+        report.votes_needed,
+    );
+    for vote in &report.votes {
+        let answered = vote.answered.map(|at| at.since(vote.asked));
+        let _ = write!(text, " {} asked {} {answered:?} {};", vote.peer, report.since_start(vote.asked), id(vote.vote));
+    }
+    for (replica, why) in &report.refused {
+        let _ = write!(text, " refused {replica}: {why};");
+    }
+    for step in &report.steps {
+        let replica = step.replica.as_ref().map_or(String::new(), |replica| format!(" {replica}"));
+        let _ = write!(text, " [{}{replica} {}]", step.what, report.since_start(step.at));
+    }
+    if report.steps_left_out > 0 {
+        let _ = write!(text, " and {} steps", report.steps_left_out);
+    }
+    text
 }
 
 /// `$N` stands for the id of peer N.

@@ -3,6 +3,7 @@
 use super::Sentinel;
 use super::ids::MasterId;
 use super::model::{Link, Master, Role};
+use super::snapshot::Settings;
 use crate::base::Millis;
 
 /// An answer about a master, and the vote in it, is forgotten after this many ask periods.
@@ -11,12 +12,14 @@ const ANSWER_LIFE_PERIODS: u64 = 5;
 impl Link {
     /// Since when the silence counts; `None` when there is none. The Pub/Sub side has no say: it comes and goes
     /// with every failover, and the node answers on the other.
-    fn silent_since(&self) -> Option<Millis> {
+    pub(super) fn silent_since(&self) -> Option<Millis> {
         self.active_ping.or((!self.cmd.is_up()).then_some(self.last_ok))
     }
 
-    fn is_silent(&self, now: Millis, down_after: u64) -> bool {
-        self.silent_since().is_some_and(|since| now.since(since) > down_after)
+    /// Silent, or refused, for longer than the settings of its master allow.
+    fn is_lost(&self, now: Millis, settings: &Settings) -> bool {
+        self.silent_since().is_some_and(|since| now.since(since) > settings.down_after)
+            || self.is_refused(settings.down_after_refused)
     }
 }
 
@@ -43,7 +46,7 @@ impl Sentinel {
 
     pub(super) fn judge_master(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let down = self.links[&master.node.link].is_silent(now, master.settings.down_after)
+        let down = self.links[&master.node.link].is_lost(now, &master.settings)
             || (master.node.role_reported == Role::Replica
                 && now.since(master.node.role_reported_at) > self.role_patience(master))
             || master.rebooted.is_some_and(|at| now.since(at) > master.settings.reboot_down_after);
@@ -70,10 +73,10 @@ impl Sentinel {
             return;
         }
         let Some(master) = self.masters.get_mut(&id) else { return };
-        let down_after = master.settings.down_after;
+        let settings = &master.settings;
         let mut changed = Vec::new();
         for replica in master.replicas.values_mut() {
-            let down = self.links[&replica.node.link].is_silent(now, down_after);
+            let down = self.links[&replica.node.link].is_lost(now, settings);
             if down != replica.node.sdown.is_some() {
                 replica.node.sdown = down.then_some(now);
                 if down {
@@ -85,7 +88,7 @@ impl Sentinel {
             }
         }
         for peer in master.peers.values_mut() {
-            let down = self.links[&peer.link].is_silent(now, down_after);
+            let down = self.links[&peer.link].is_lost(now, settings);
             if down != peer.sdown.is_some() {
                 peer.sdown = down.then_some(now);
                 peer.last_down = if down { Some(now) } else { peer.last_down };

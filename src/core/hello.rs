@@ -331,6 +331,7 @@ impl Sentinel {
         }
         self.announce_switch(id, &from, &hello.master_addr);
         self.run_reconfig_script(id, "observer", &from, &hello.master_addr);
+        self.observe_failover(now, id, hello.config_epoch, &hello.master_addr);
         self.switch_to(now, id, hello.master_addr.clone());
     }
 }

@@ -39,6 +39,7 @@ impl Link {
             pubsub_dialled: None,
             cmd_free_redial: false,
             pubsub_free_redial: false,
+            refusals: None,
             pubsub_heard: now,
             pubsub_established: false,
             pubsub_opening: 0,
@@ -50,7 +51,7 @@ impl Link {
     /// Queues one command. False when there is no connection to carry it, or too much is unanswered.
     pub(super) fn command(&mut self, out: &mut Outbox, expect: Expect, args: &[&[u8]]) -> bool {
         let Some(conn) = self.cmd.id() else { return false };
-        if self.is_clogged() {
+        if !self.has_room(1) {
             return false;
         }
         let mut bytes = Vec::with_capacity(64);
@@ -64,8 +65,9 @@ impl Link {
         true
     }
 
-    pub(super) fn is_clogged(&self) -> bool {
-        self.pending.len() >= PENDING_PER_SHARER * self.sharers()
+    /// Whether that many more commands may be under way. What must not be cut in two asks for all of it at once.
+    pub(super) fn has_room(&self, commands: usize) -> bool {
+        self.pending.len() + commands <= PENDING_PER_SHARER * self.sharers()
     }
 
     pub(super) fn ping(&mut self, out: &mut Outbox, now: Millis, name: &str) {
@@ -134,9 +136,14 @@ impl Sentinel {
     /// Nothing that was asked on the command connection will be answered any more.
     fn forget_pending(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        let orders: Vec<_> = link.pending.drain(..).filter_map(Expect::order).collect();
-        for (master, replica) in orders {
-            self.order_lost(master, replica);
+        let lost: Vec<_> = link.pending.drain(..).collect();
+        for expect in lost {
+            match expect {
+                Expect::Exec(master, replica) => self.order_lost(master, replica),
+                Expect::HandOver(master) => self.handover_unanswered(master),
+                Expect::Released(master, side) => self.released(master, side, false),
+                _ => {}
+            }
         }
         let Some(link) = self.links.get_mut(&id) else { return };
         match link.owner.clone() {
@@ -166,6 +173,7 @@ impl Sentinel {
     pub(super) fn redial(&mut self, now: Millis, id: LinkId) {
         self.hang_up(id, ConnKind::Command);
         self.hang_up(id, ConnKind::PubSub);
+        self.end_refusals(id);
         if let Some(link) = self.links.get_mut(&id) {
             (link.cmd_dialled, link.pubsub_dialled, link.refusal_logged) = (None, None, false);
         }
@@ -184,9 +192,13 @@ impl Sentinel {
             |conn: Conn| matches!(conn, Conn::Dialling { .. }) && age(conn).is_some_and(|age| age > DIAL_PATIENCE);
         let half = down_after / 2;
         let unanswered = link.active_ping.is_some_and(|since| now.since(since) > half);
-        let drop_cmd = stuck(link.cmd) || (old(link.cmd) && unanswered && now.since(link.last_pong) > half);
+        let (stuck_cmd, stuck_pubsub) = (stuck(link.cmd), stuck(link.pubsub) && !link.pubsub_established);
+        let drop_cmd = stuck_cmd || (old(link.cmd) && unanswered && now.since(link.last_pong) > half);
         let deaf = now.since(link.pubsub_heard) > 3 * self.tunables.publish_period;
-        let drop_pubsub = (stuck(link.pubsub) && !link.pubsub_established) || (old(link.pubsub) && deaf);
+        let drop_pubsub = stuck_pubsub || (old(link.pubsub) && deaf);
+        if stuck_cmd || stuck_pubsub {
+            self.end_refusals(id);
+        }
         if drop_cmd {
             self.hang_up(id, ConnKind::Command);
         }
@@ -212,7 +224,7 @@ impl Sentinel {
     }
 
     /// Starts a connection and pipelines its opening, so that the first reply is one round trip away.
-    fn dial(&mut self, now: Millis, id: LinkId, kind: ConnKind) {
+    pub(super) fn dial(&mut self, now: Millis, id: LinkId, kind: ConnKind) {
         let conn = ConnId(self.fresh_id());
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
@@ -280,6 +292,7 @@ impl Sentinel {
 
     pub(super) fn connected(&mut self, now: Millis, conn: ConnId, local: IpAddr) {
         let Some(&(id, kind)) = self.conns.get(&conn) else { return };
+        self.end_refusals(id);
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
             // It stands when the subscription is confirmed.
@@ -300,6 +313,14 @@ impl Sentinel {
     pub(super) fn closed(&mut self, now: Millis, conn: ConnId, why: &Gone) {
         let Some((id, kind)) = self.conns.remove(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
+        let attempt = match kind {
+            ConnKind::Command => !link.cmd.is_up(),
+            ConnKind::PubSub => !link.pubsub_established,
+        };
+        let refused = *why == Gone::Refused;
+        if attempt && refused && kind == ConnKind::Command {
+            link.note_refusal(now);
+        }
         let (channel, free) = match kind {
             ConnKind::Command => {
                 link.cmd = Conn::Down;
@@ -317,6 +338,9 @@ impl Sentinel {
         self.out.event(Level::Debug, channel, format!("{} #{why}", self.links[&id].addr));
         if kind == ConnKind::Command {
             self.forget_pending(id);
+        }
+        if attempt && !refused {
+            self.end_refusals(id);
         }
         if free {
             // The first loss of a good connection is redialled at once: most are a restart or a CLIENT KILL.

@@ -18,6 +18,7 @@ mod down;
 mod effect;
 mod election;
 mod failover;
+mod handover;
 mod hello;
 mod ids;
 mod info;
@@ -29,7 +30,9 @@ mod names;
 mod operator;
 mod outbox;
 mod periodic;
+mod refused;
 mod reply;
+mod report;
 mod script;
 mod select;
 mod snapshot;
@@ -47,6 +50,8 @@ pub use operator::{
     Answer, Change, FailoverRefused, Identity, MonitorError, NoSuchMaster, PendingScript, QuorumReport, Tilt, Tunables,
     Vote,
 };
+pub use refused::Refusals;
+pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigger};
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
 use crate::base::{Millis, Random};

@@ -62,7 +62,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// To be called inside of [`super::namespace::enter_network`].
+    /// To be called inside of [`super::namespace::enter_hosts`].
     ///
     /// # Panics
     /// When the hosts cannot be made.

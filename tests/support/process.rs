@@ -37,16 +37,25 @@ pub fn clean_up_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
-        let Ok(left) = LEFT_BEHIND.try_lock() else { return };
-        for id in &left.0 {
-            // Not waited for yet, so the number is still theirs.
-            let _ = Command::new("/bin/sh").args(["-c", &format!("kill -KILL {id} 2>&-")]).status();
+        if clean_up() {
+            std::process::exit(1);
         }
-        for folder in &left.1 {
-            let _ = fs::remove_dir_all(folder);
-        }
-        std::process::exit(1);
     }));
+}
+
+/// Ends all children and removes all folders, for a process that is about to end without dropping anything. False when
+/// somebody, this thread perhaps, is just changing the list of them.
+#[must_use]
+pub fn clean_up() -> bool {
+    let Ok(left) = LEFT_BEHIND.try_lock() else { return false };
+    for id in &left.0 {
+        // Not waited for yet, so the number is still theirs.
+        let _ = Command::new("/bin/sh").args(["-c", &format!("kill -KILL {id} 2>&-")]).status();
+    }
+    for folder in &left.1 {
+        let _ = fs::remove_dir_all(folder);
+    }
+    true
 }
 
 fn left_behind(change: impl FnOnce(&mut (Vec<u32>, Vec<PathBuf>))) {
