@@ -132,7 +132,8 @@ impl Sentinel {
     fn link_at(&self, master: &Master, link: LinkId) -> Millis {
         let Some(link) = self.links.get(&link) else { return Millis(0) };
         let down_after = master.settings.down_after;
-        let ping = link.ping_at(self.ping_period(master));
+        // An answer must not make it earlier, so it counts as answered.
+        let ping = link.ping_at(self.ping_period(master), 0);
         let moments = [
             link.silent_at(down_after),
             self.drop_cmd_at(link, down_after),
@@ -158,9 +159,11 @@ fn is_busy(master: &Master) -> bool {
 }
 
 impl Link {
-    /// When the next PING is due, if the one before was answered; else not before.
-    pub(super) fn ping_at(&self, period: u64) -> Millis {
-        (self.last_pong + period).max(self.ping_sent + period / 2) + 1
+    /// When the next PING is due, with `common` the period of most masters. While one is unanswered another tells nothing new:
+    /// a short period must not fill the link of a node that hangs.
+    pub(super) fn ping_at(&self, period: u64, common: u64) -> Millis {
+        let pause = if self.active_ping.is_some() { period.max(common) / 2 } else { period / 2 };
+        (self.last_pong + period).max(self.ping_sent + pause) + 1
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Sentinel;
 use super::failover::Step;
 use super::hello;
-use super::ids::{LinkId, MasterId, ReplicaId};
+use super::ids::{LinkId, MasterId, PeerId, ReplicaId};
 use super::link::{HELLO_CHANNEL, renamed};
 use super::model::{Expect, Master, Owner, Reconf, Replica, Role};
 use crate::base::Millis;
@@ -34,13 +34,19 @@ impl Sentinel {
 
     fn master_routine(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let info = master.node.info_at(self.tunables.info_period) <= now;
-        let hello = self.hello_at(master.node.hello_sent, master.node.hello_asked) <= now;
-        let (link, period) = (master.node.link, self.ping_period(master));
+        let link = master.node.link;
+        let timers = [
+            (master.node.info_at(self.tunables.info_period), self.tunables.info_period),
+            self.ping_timer(master, link),
+            self.hello_timer(master.node.hello_sent, master.node.hello_asked),
+        ];
+        let [info, ping, hello] = leaving(now, timers);
         if info {
             self.send_info_to_master(now, id);
         }
-        self.ping_if_due(now, link, period, Some(id));
+        if ping {
+            self.ping(now, link, Some(id));
+        }
         if hello {
             self.hello_to_master(now, id);
         }
@@ -50,13 +56,19 @@ impl Sentinel {
         let Some((master, node)) = self.masters.get(&id).and_then(|m| Some((m, m.replicas.get(&replica)?))) else {
             return;
         };
-        let info = node.node.info_at(self.info_period(master, node)) <= now;
-        let hello = self.hello_at(node.node.hello_sent, node.node.hello_asked) <= now;
-        let (link, period) = (node.node.link, self.ping_period(master));
+        let (link, info_period) = (node.node.link, self.info_period(master, node));
+        let timers = [
+            (node.node.info_at(info_period), info_period),
+            self.ping_timer(master, link),
+            self.hello_timer(node.node.hello_sent, node.node.hello_asked),
+        ];
+        let [info, ping, hello] = leaving(now, timers);
         if info {
             self.send_info_to_replica(now, id, replica);
         }
-        self.ping_if_due(now, link, period, Some(id));
+        if ping {
+            self.ping(now, link, Some(id));
+        }
         if hello {
             self.hello_to_replica(now, id, replica);
         }
@@ -64,14 +76,16 @@ impl Sentinel {
 
     fn peer_routine(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let period = self.ping_period(master);
-        let peers: Vec<_> = master
-            .peers
-            .values()
-            .map(|peer| (peer.id, peer.link, self.hello_at(peer.hello_sent, peer.hello_asked) <= now))
-            .collect();
-        for (peer, link, hello) in peers {
-            self.ping_if_due(now, link, period, None);
+        let peers: Vec<(PeerId, LinkId)> = master.peers.values().map(|peer| (peer.id, peer.link)).collect();
+        for (peer, link) in peers {
+            let Some((master, known)) = self.masters.get(&id).and_then(|m| Some((m, m.peers.get(&peer)?))) else {
+                continue;
+            };
+            let hello = self.hello_timer(known.hello_sent, known.hello_asked);
+            let [ping, hello] = leaving(now, [self.ping_timer(master, link), hello]);
+            if ping {
+                self.ping(now, link, None);
+            }
             if hello {
                 self.hello_to_peer(now, id, peer);
             }
@@ -100,6 +114,17 @@ impl Sentinel {
         sent.max(asked.unwrap_or(sent)) + self.tunables.publish_period + 1
     }
 
+    fn hello_timer(&self, sent: Millis, asked: Option<Millis>) -> (Millis, u64) {
+        (self.hello_at(sent, asked), self.tunables.publish_period)
+    }
+
+    fn ping_timer(&self, master: &Master, link: LinkId) -> (Millis, u64) {
+        let period = self.ping_period(master);
+        let link = &self.links[&link];
+        // Another one before its time is no good while one is unanswered.
+        (link.ping_at(period, self.tunables.ping_period), if link.active_ping.is_none() { period } else { 0 })
+    }
+
     /// How often the nodes of this master get a PING; a peer that several masters share, as often as the shortest says.
     pub(super) fn ping_period(&self, master: &Master) -> u64 {
         let own = Some(master.settings.ping_period).filter(|&period| period > 0);
@@ -113,26 +138,21 @@ impl Sentinel {
         if master.settings.ping_period == 0 || link.active_ping.is_some() || !link.cmd.is_up() || !link.has_room(1) {
             return None;
         }
-        Some(link.ping_at(self.ping_period(master)))
+        Some(link.ping_at(self.ping_period(master), self.tunables.ping_period))
     }
 
     pub(super) fn ping_on_time(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         if self.ping_deadline(master).is_some_and(|at| at <= now) {
-            self.ping_if_due(now, master.node.link, self.ping_period(master), Some(id));
+            self.ping(now, master.node.link, Some(id));
         }
     }
 
     /// `servers` names the master whose rename-command map applies; peers have none.
-    fn ping_if_due(&mut self, now: Millis, link: LinkId, period: u64, servers: Option<MasterId>) {
-        let common = self.tunables.ping_period;
+    fn ping(&mut self, now: Millis, link: LinkId, servers: Option<MasterId>) {
         let Some(link) = self.links.get_mut(&link) else { return };
-        // While one is unanswered another tells nothing new: a short period must not fill the link of a node that hangs.
-        let overdue = link.active_ping.is_some() && now.since(link.ping_sent) <= period.max(common) / 2;
-        if link.ping_at(period) <= now && !overdue {
-            let settings = servers.and_then(|id| self.masters.get(&id)).map(|master| &master.settings);
-            link.ping(&mut self.out, now, settings.map_or("PING", |settings| renamed(settings, "PING")));
-        }
+        let settings = servers.and_then(|id| self.masters.get(&id)).map(|master| &master.settings);
+        link.ping(&mut self.out, now, settings.map_or("PING", |settings| renamed(settings, "PING")));
     }
 
     /// A command connection stands: learn at once what the node is, and say who we are.
@@ -237,7 +257,7 @@ impl Sentinel {
         }
     }
 
-    pub(super) fn hello_to_peer(&mut self, now: Millis, id: MasterId, peer: super::PeerId) {
+    pub(super) fn hello_to_peer(&mut self, now: Millis, id: MasterId, peer: PeerId) {
         let Some(link) = self.masters.get(&id).and_then(|m| m.peers.get(&peer)).map(|peer| peer.link) else { return };
         if self.publish(now, id, link, Expect::HelloPeer(id, peer), "PUBLISH")
             && let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer))
@@ -259,4 +279,11 @@ impl Sentinel {
         }
         self.hello_to_master(now, id);
     }
+}
+
+/// Which of these leave now, each with the moment at which it is due and its period: those that are due, and with them whatever
+/// would follow within a tenth of its period. One write carries them all, and the next time they are due together.
+fn leaving<const N: usize>(now: Millis, timers: [(Millis, u64); N]) -> [bool; N] {
+    let any = timers.iter().any(|&(at, _)| at <= now);
+    timers.map(|(at, period)| any && at <= now + period / 10)
 }
