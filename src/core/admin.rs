@@ -58,10 +58,13 @@ impl Sentinel {
             retry_at: None,
             delay_logged: false,
             conflict_reported: None,
+            crowd_reported: None,
+            reached: None,
             armed: None,
         };
         self.masters.insert(id, master);
         self.names.insert(name.into(), id);
+        self.claims.touch();
         let link = self.add_link(now, addr, Owner::Master(id));
         if let Some(master) = self.masters.get_mut(&id) {
             master.node.link = link;

@@ -79,7 +79,7 @@ impl Sentinel {
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
             // Nothing starts until the disk is well again, which the cron notices.
             None if self.save_retry.is_some() => None,
-            None => master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * SLOT)),
+            None => master.odown.map(|since| self.allowed_at(master).0.max(since + self.rank(master) * SLOT)),
         }
     }
 
@@ -102,14 +102,19 @@ impl Sentinel {
         master.peers.values().filter(stands).filter(|peer| place(peer.run_id) < me).count() as u64
     }
 
-    /// The earliest start that the last attempt leaves open.
-    fn allowed_at(&self, master: &Master) -> Millis {
+    /// The earliest start that the last attempt leaves open, and the rule that says so.
+    fn allowed_at(&self, master: &Master) -> (Millis, &'static str) {
         if let Some(at) = master.retry_at {
-            return at;
+            return (at, "a short pause: nothing can have come of the last attempt");
         }
-        let Some(attempt) = master.attempt else { return Millis(0) };
+        let Some(attempt) = master.attempt else { return (Millis(0), "none") };
         let full = attempt + master.settings.failover_timeout.saturating_mul(2);
-        if self.winner_is_gone(master) { full.min(master.voted_at + self.election_patience(master)) } else { full }
+        let early = master.voted_at + self.election_patience(master);
+        if early < full && self.winner_is_gone(master) {
+            (early, "the leader we voted for is down; the time an election may take has to pass")
+        } else {
+            (full, "2 x failover-timeout after the last attempt, ours or one we voted for")
+        }
     }
 
     /// The one we voted for is down and nothing shows that it got anywhere.
@@ -130,12 +135,11 @@ impl Sentinel {
         if master.failover.is_some() || self.save_retry.is_some() {
             return;
         }
-        let allowed = self.allowed_at(master);
+        let (allowed, rule) = self.allowed_at(master);
         if now < allowed {
             if !master.delay_logged {
                 let text = format!(
-                    "Next failover delay: none of {} for another {} ms (2 x failover-timeout after the last attempt, \
-                     ours or one we voted for)",
+                    "Next failover delay: none of {} for another {} ms ({rule})",
                     master.name,
                     allowed.since(now)
                 );

@@ -186,6 +186,7 @@ impl Sentinel {
         {
             self.announce_replica(id, promoted);
         }
+        self.doubt_choice(id, promoted);
         self.replica_event(Level::Warning, id, promoted, "+selected-slave");
         self.replica_event(Level::Notice, id, promoted, "+failover-state-send-slaveof-noone");
         self.enter(now, id, Step::SendReplicaofNoOne { promoted });

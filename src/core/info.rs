@@ -29,19 +29,25 @@ pub struct InfoReport {
     pub offset: Option<u64>,
     pub announced: Option<bool>,
     pub sync_in_progress: bool,
+    /// `master_repl_offset` of a server whose offsets go on through a failover, which `master_replid` tells: 4.0 and
+    /// newer.
+    pub reached: Option<u64>,
 }
 
 impl InfoReport {
     #[must_use]
     pub fn parse(text: &[u8]) -> InfoReport {
         let mut report = InfoReport::default();
+        let mut lasting = false;
         for line in text.split(|&byte| byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
             let (key, value) = (&line[..colon], &line[colon + 1..]);
             let Ok(value) = std::str::from_utf8(value) else { continue };
             report.line(key, value);
+            lasting |= key == b"master_replid";
         }
+        report.reached = report.reached.filter(|_| lasting);
         report
     }
 
@@ -62,6 +68,7 @@ impl InfoReport {
             b"slave_priority" => self.priority = value.parse().ok(),
             b"slave_repl_offset" => self.offset = value.parse().ok(),
             b"replica_announced" => self.announced = value.parse().ok().map(|n: u32| n != 0),
+            b"master_repl_offset" => self.reached = value.parse().ok(),
             b"master_sync_in_progress" => self.sync_in_progress = value == "1",
             _ if is_replica_key(key) && self.replicas.len() < REPLICAS_MAX => {
                 self.replicas.extend(replica_addr(value));
@@ -142,14 +149,15 @@ impl Sentinel {
 
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(role) = report.is_master.map(role_of) else { return };
-        if master.node.role_reported != role {
+        let changed = master.node.role_reported != role;
+        if changed {
             master.node.role_reported = role;
             master.node.role_reported_at = now;
             let text = format!("{} new reported role is {}", self.out.master(master), role.word());
             let channel = if role == Role::Master { "+role-change" } else { "-role-change" };
             self.out.event(Level::Verbose, channel, text);
         }
-        if first && role == Role::Replica {
+        if (first || changed) && role == Role::Replica {
             let of = match (&report.master_host, report.master_port) {
                 (Some(host), Some(port)) => format!(" of {}", Addr::new(host, port)),
                 _ => String::new(),
@@ -159,6 +167,9 @@ impl Sentinel {
                 self.out.master(master)
             );
             self.out.log(Level::Warning, text);
+        }
+        if let Some(offset) = report.reached.filter(|_| role == Role::Master) {
+            self.watch_offset(id, offset);
         }
         // A master that turned replica is judged by the clock, a master that is well again lets others be mended.
         self.act(now, id);
@@ -216,11 +227,13 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return };
         let text = self.out.replica(master, &master.replicas[&replica]);
         self.out.event(Level::Notice, "+slave", text);
+        self.claims.touch();
         self.out.mark_dirty();
     }
 
     pub(super) fn drop_replica(&mut self, id: MasterId, replica: ReplicaId) {
         let Some(replica) = self.masters.get_mut(&id).and_then(|m| m.replicas.remove(&replica)) else { return };
+        self.claims.touch();
         self.leave_link(replica.node.link, id);
     }
 
@@ -256,6 +269,9 @@ impl Sentinel {
         }
         if let Some(addr) = follows.filter(|addr| addr.ip.is_none()) {
             self.learn_master_name(id, replica, addr);
+        }
+        if rebooted {
+            self.doubt_replica(now, id, replica);
         }
         match role {
             Role::Master => self.replica_says_master(now, id, replica),
@@ -409,6 +425,7 @@ impl Replica {
             reconf: Reconf::None,
             reconf_changed: now,
             turned: None,
+            doubted: None,
             hidden: false,
         }
     }
