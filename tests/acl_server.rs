@@ -137,6 +137,13 @@ fn a_file_of_users_is_read_saved_and_read_again() {
     let sentinel = Sentinel::start_in(folder, "aclfile users.acl\nrequirepass ignored\n", |_| {});
     assert!(sentinel.log().contains("requirepass does not protect"), "{}", sentinel.log());
     let mut bob = client_of(&sentinel, "bob", "x");
+    // Changed at run time it is offered to the others as before, and lets nobody in who is not in the file.
+    assert_eq!(bob.ask("SENTINEL CONFIG SET requirepass changed"), "+OK");
+    assert_eq!(bob.ask("ACL WHOAMI"), "$3");
+    assert_eq!(bob.line(), "bob");
+    assert!(sentinel.client().ask("AUTH changed").starts_with("-ERR AUTH <password> called without any password"));
+    assert!(sentinel.log().contains("how clients log in stays what aclfile says"), "{}", sentinel.log());
+    assert!(sentinel.conf().contains("\nrequirepass changed\n"), "{}", sentinel.conf());
     let mut carol = client_of(&sentinel, "carol", "x");
     assert_eq!(bob.ask("ACL SETUSER dave on nopass +ping"), "+OK");
     assert_eq!(bob.ask("ACL SAVE"), "+OK");

@@ -80,7 +80,16 @@ fn resp3_shows_flags_as_sets_and_docs_as_maps() {
     let docs = bench.ask(client, "COMMAND DOCS sentinel|myid");
     assert!(docs.starts_with("%1\r\n$13\r\nsentinel|myid\r\n%4\r\n$7\r\nsummary\r\n"), "{docs}");
     let docs = bench.ask(client, "COMMAND DOCS acl");
-    assert!(docs.contains("$11\r\nsubcommands\r\n%13\r\n$7\r\nacl|cat\r\n%4\r\n"), "{docs}");
+    assert!(docs.contains("$11\r\nsubcommands\r\n%13\r\n$7\r\nacl|cat\r\n%5\r\n"), "{docs}");
+    let docs = bench.ask(client, "COMMAND DOCS sentinel|slaves");
+    assert!(docs.starts_with("%1\r\n$15\r\nsentinel|slaves\r\n%8\r\n$7\r\nsummary\r\n"), "{docs}");
+    let end = "$9\r\ndoc_flags\r\n~1\r\n+deprecated\r\n$16\r\ndeprecated_since\r\n$5\r\n5.0.0\r\n\
+               $11\r\nreplaced_by\r\n$19\r\n`SENTINEL REPLICAS`\r\n\
+               $9\r\narguments\r\n*1\r\n%3\r\n$4\r\nname\r\n$11\r\nmaster-name\r\n$4\r\ntype\r\n$6\r\nstring\r\n\
+               $12\r\ndisplay_text\r\n$11\r\nmaster-name\r\n";
+    assert!(docs.ends_with(end), "{docs}");
+    let docs = bench.ask(client, "COMMAND DOCS auth");
+    assert!(docs.contains("$7\r\nhistory\r\n~1\r\n*2\r\n$5\r\n6.0.0\r\n$18\r\nTakes a user name.\r\n"), "{docs}");
 }
 
 #[test]

@@ -176,6 +176,24 @@ fn what_is_written_already_does_not_count_against_a_limit_and_who_reads_again_st
 }
 
 #[test]
+fn who_is_about_to_be_closed_hears_nothing_new_and_keeps_its_limit() {
+    let mut clients = Clients::new();
+    clients.pubsub_limit = OutputLimit { hard: 100, soft: 0, soft_ms: 0 };
+    let id = clients.connect(Millis(0), "1.1.1.1:1".to_owned(), "1.1.1.1:2".to_owned());
+    clients.subscribe(id, SubscriptionKind::Pattern, b"*");
+    assert_eq!(clients.publish(b"+sdown", b"x"), 1);
+    let heard = clients.get(id).unwrap().out.clone();
+    clients.close_after_reply(id);
+    assert_eq!(clients.publish(b"-sdown", b"x"), 0);
+    assert_eq!(clients.get(id).unwrap().out, heard);
+    assert!(!clients.get(id).unwrap().takes_requests());
+    clients.get_mut(id).unwrap().out = vec![0; 100];
+    clients.enforce_hard_limit(id);
+    assert_eq!(clients.times_cut_off(), 1);
+    assert!(clients.remove(id).is_some());
+}
+
+#[test]
 fn only_hellos_may_be_published() {
     let mut bench = Bench::new();
     let client = bench.client();

@@ -213,12 +213,15 @@ fn config_set_is_all_or_nothing() {
         ("announce-port 7 loglevel zzz", "-ERR Invalid value 'zzz' to SENTINEL CONFIG SET 'loglevel'\r\n"),
         ("loglevel notice announce-port", "-ERR Missing argument 'announce-port' value\r\n"),
         ("loglevel notice loglevel debug", "-ERR Duplicate argument 'loglevel' to SENTINEL CONFIG SET\r\n"),
+        ("requirepass x loglevel zzz", "-ERR Invalid value 'zzz' to SENTINEL CONFIG SET 'loglevel'\r\n"),
+        ("requirepass x requirepass y", "-ERR Duplicate argument 'requirepass' to SENTINEL CONFIG SET\r\n"),
         ("announce-ip a,b", "-ERR Invalid value 'a,b' to SENTINEL CONFIG SET 'announce-ip'\r\n"),
     ] {
         assert_eq!(bench.ask(client, &format!("SENTINEL CONFIG SET {line}")), reply, "{line}");
     }
     assert_eq!(*bench.sentinel.options(), before);
     assert!(bench.wishes.is_empty());
+    assert!(bench.acl.default_user().needs_no_password());
     let saves = bench.saves;
     assert_eq!(
         bench.ask(client, "SENTINEL CONFIG SET announce-port 7 resolve-hostnames YES announce-ip foo.bar"),

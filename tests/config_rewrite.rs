@@ -132,6 +132,14 @@ fn r81_an_old_known_slave_line_is_replaced() {
 }
 
 #[test]
+fn r91_a_name_that_only_valkey_reads_is_replaced() {
+    let text = "sentinel monitor m 127.0.0.1 6379 1\nsentinel primary-reboot-down-after-period m 60000\n# after\n";
+    let new = rewrite(text, &read(text));
+    let wanted = "sentinel monitor m 127.0.0.1 6379 1\nsentinel master-reboot-down-after-period m 60000\n# after\n";
+    assert!(new.starts_with(wanted), "{new}");
+}
+
+#[test]
 fn r82_duplicate_lines_become_one() {
     let text = "sentinel monitor m 127.0.0.1 6379 1\nsentinel monitor m 127.0.0.1 6379 1\n\
                 sentinel known-slave m 127.0.0.1 5001\nsentinel known-replica m 127.0.0.1 5001\n\

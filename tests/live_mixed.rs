@@ -1,4 +1,5 @@
-//! Groups of three kinds: watchfire, redis-sentinel and Valkey's Sentinel watch the same servers, and agree.
+//! Groups of several kinds: watchfire, redis-sentinel (Debian's 7.0 and Redis 8.2) and Valkey's Sentinel watch the same
+//! servers and agree, watchfire reads the file of any other and any other reads watchfire's.
 //!
 //! `ROUNDS=20` is the long form.
 
@@ -33,32 +34,50 @@ const DOWN_AFTER: u64 = 2_500;
 const WATCHFIRE: usize = 0;
 const REDIS: usize = 1;
 const VALKEY: usize = 2;
-/// Five rounds, and each kind has led (in the first one anybody may).
-const STORY: [Fault; 5] =
-    [Fault::Kill, Fault::Operator(REDIS), Fault::Operator(VALKEY), Fault::Node(WATCHFIRE), Fault::Operator(WATCHFIRE)];
+const REDIS8: usize = 3;
+/// Six rounds, and each kind has led (in the first one anybody may).
+const STORY: [Fault; 6] = [
+    Fault::Kill,
+    Fault::Operator(REDIS),
+    Fault::Operator(VALKEY),
+    Fault::Operator(REDIS8),
+    Fault::Node(WATCHFIRE),
+    Fault::Operator(WATCHFIRE),
+];
 /// And what comes after these.
-const LONG_STORY: [Fault; 8] = [
+const LONG_STORY: [Fault; 9] = [
     Fault::Kill,
     Fault::Node(REDIS),
     Fault::Hang,
     Fault::Node(VALKEY),
+    Fault::Node(REDIS8),
     Fault::Operator(REDIS),
     Fault::Node(WATCHFIRE),
     Fault::Kill,
     Fault::Operator(VALKEY),
 ];
 
-fn kinds() -> Option<[Program; 3]> {
+/// What an operator may have written besides; every kind writes some of it in words of its own.
+const OWN_LINES: [&str; 6] = [
+    "user watcher on >s3cret# ~* &* -@all +ping +sentinel|myid",
+    "acllog-max-len 64",
+    "client-output-buffer-limit pubsub 16mb 4mb 30",
+    "sentinel notification-script mymaster /bin/true",
+    "sentinel master-reboot-down-after-period mymaster 60000",
+    "sentinel rename-command mymaster SCRIPT script",
+];
+
+fn kinds() -> Option<[Program; 4]> {
     let redis = present(Program::redis_sentinel(), "redis-sentinel")?;
-    let valkey = live::valkey_sentinel()?;
-    Some([live::watchfire(), redis, valkey])
+    Some([live::watchfire(), redis, live::valkey_sentinel()?, live::redis8_sentinel()?])
 }
 
 #[test]
-fn three_kinds_agree_on_every_failover() {
-    let (Some(kinds), Some(plan)) = (kinds(), live::plan(3)) else { return };
+fn four_kinds_agree_on_every_failover_and_read_each_others_files() {
+    let (Some(kinds), Some(plan)) = (kinds(), live::plan(4)) else { return };
     let _turn = live::turn();
     let mut plan = plan.down_after(DOWN_AFTER).failover_timeout(3_000);
+    plan.lines.extend(OWN_LINES.map(str::to_string));
     plan.sentinels = kinds.to_vec();
     let mut group = live::start(plan);
     group.sentinels.iter().for_each(hurry);
@@ -67,7 +86,7 @@ fn three_kinds_agree_on_every_failover() {
     let rounds = live::env("ROUNDS", STORY.len());
     for (round, fault) in STORY.into_iter().chain(LONG_STORY.into_iter().cycle()).take(rounds).enumerate() {
         let (new, leader) = fail_over(&mut group, fault, old);
-        *led.get_mut(kinds[leader].name.as_str()).expect("one of the three") += 1;
+        *led.get_mut(kinds[leader].name.as_str()).expect("one of the four") += 1;
         println!("round {round}: {fault:?}: {old} -> {new}, led by {}", kinds[leader].name);
         old = new;
     }
@@ -127,7 +146,8 @@ fn fail_over(group: &mut Group, fault: Fault, old: u16) -> (u16, usize) {
     (new, leaders[0])
 }
 
-/// Every Sentinel starts again with its own file, and every kind can take over the file of every other.
+/// Every Sentinel starts again with its own file, watchfire can take over the file of every other, and every other what
+/// watchfire has made of it.
 fn every_file_loads(mut group: Group, kinds: &[Program], master: u16) {
     for sentinel in &mut group.sentinels {
         sentinel.process().terminate(LIMIT);
@@ -136,44 +156,68 @@ fn every_file_loads(mut group: Group, kinds: &[Program], master: u16) {
     group.sentinels.iter().for_each(hurry);
     wait_settled(&group, master);
 
-    // One at a time and without the first three: a copy has the run id of its original.
+    // One at a time and without the first ones: a copy has the run id of its original.
     let files: Vec<(String, String)> = group.sentinels.iter().map(|s| (s.conf(), s.id())).collect();
+    let peers = files.len() - 1;
     let originals: Vec<Sentinel> = group.sentinels.drain(..).collect();
     for mut original in originals {
         original.process().terminate(LIMIT);
     }
-    for (writer, (file, id)) in files.iter().enumerate() {
-        for (reader, kind) in kinds.iter().enumerate().filter(|&(reader, _)| reader != writer) {
-            let what = format!("{} with the file of {}", kind.name, kinds[writer].name);
-            // Its place in the world is the only thing that changes.
-            let moved = |line: &&str| {
-                let name = line.split(' ').next().unwrap_or_default().to_lowercase();
-                !["port", "bind", "dir", "pidfile", "logfile"].contains(&name.as_str())
-            };
-            let lines: Vec<String> = file.lines().filter(moved).map(str::to_string).collect();
-            let mut heir = Sentinel::start(kind, &lines);
-            assert_eq!(heir.id(), *id, "{what}");
-            assert_eq!(heir.master_port(&group.name), Some(master), "{what}");
-            assert_eq!(live::master_field(&heir, &group.name, "num-slaves"), "2", "{what}");
-            assert_eq!(live::master_field(&heir, &group.name, "num-other-sentinels"), "2", "{what}");
-            assert_eq!(live::master_field(&heir, &group.name, "failover-timeout"), "3000", "{what}");
-            let epochs = Epochs::of(file, &group.name);
-            assert_eq!(live::master_field(&heir, &group.name, "config-epoch"), epochs.config.to_string(), "{what}");
-            wait_for(LIMIT, &format!("{what}: the master to be well"), || {
-                live::master_field(&heir, &group.name, "flags") == "master"
-            });
-            heir.process().terminate(LIMIT);
-            // And what it has made of the file still holds the same.
-            assert_eq!(Epochs::of(&heir.conf(), &group.name), epochs, "{what}");
-            println!("{what}: loaded, places {writer} -> {reader}");
+    for (writer, (file, id)) in kinds.iter().zip(&files) {
+        let wanted = Wanted { id, name: &group.name, master, peers, epochs: Epochs::of(file, &group.name) };
+        let what = format!("watchfire with the file of {}", writer.name);
+        let rewritten = take_over(&what, &kinds[WATCHFIRE], file, &wanted);
+        for kind in kinds {
+            let what = format!("{} with what watchfire made of the file of {}", kind.name, writer.name);
+            let _ = take_over(&what, kind, &rewritten, &wanted);
         }
     }
+}
+
+/// What a file holds.
+struct Wanted<'a> {
+    id: &'a str,
+    name: &'a str,
+    master: u16,
+    peers: usize,
+    epochs: Epochs,
+}
+
+/// Starts a Sentinel of this kind with that file, and returns what it has made of it.
+fn take_over(what: &str, kind: &Program, file: &str, wanted: &Wanted) -> String {
+    // Its place in the world is the only thing that changes.
+    let moved = |line: &&str| {
+        let name = line.split(' ').next().unwrap_or_default().to_lowercase();
+        !["port", "bind", "dir", "pidfile", "logfile"].contains(&name.as_str())
+    };
+    let lines: Vec<String> = file.lines().filter(moved).map(str::to_string).collect();
+    let mut heir = Sentinel::start(kind, &lines);
+    assert_eq!(heir.id(), *wanted.id, "{what}");
+    assert_eq!(heir.master_port(wanted.name), Some(wanted.master), "{what}");
+    let field = |heir: &Sentinel, field: &str| live::master_field(heir, wanted.name, field);
+    assert_eq!(field(&heir, "num-slaves"), "2", "{what}");
+    assert_eq!(field(&heir, "num-other-sentinels"), wanted.peers.to_string(), "{what}");
+    assert_eq!(field(&heir, "failover-timeout"), "3000", "{what}");
+    assert_eq!(field(&heir, "config-epoch"), wanted.epochs.config.to_string(), "{what}");
+    assert_eq!(field(&heir, "notification-script"), "/bin/true", "{what}");
+    let mut watcher = heir.conn();
+    assert_eq!(text(&watcher.cmd(&["AUTH", "watcher", "s3cret#"])), "OK", "{what}");
+    assert!(text(&watcher.cmd(&["SENTINEL", "MASTERS"])).starts_with("NOPERM"), "{what}");
+    assert_eq!(text(&watcher.cmd(&["SENTINEL", "MYID"])), *wanted.id, "{what}");
+    wait_for(LIMIT, &format!("{what}: the master to be well"), || field(&heir, "flags") == "master");
+    assert_eq!(text(&heir.conn().cmd(&["SENTINEL", "FLUSHCONFIG"])), "OK", "{what}");
+    heir.process().terminate(LIMIT);
+    // And what it has made of the file still holds the same.
+    let rewritten = heir.conf();
+    assert_eq!(Epochs::of(&rewritten, wanted.name), wanted.epochs, "{what}");
+    println!("{what}: loaded");
+    rewritten
 }
 
 /// Five Sentinels of three kinds, quorum three: the majority of one kind is not needed, and not enough.
 #[test]
 fn two_and_two_and_one_replace_a_killed_master() {
-    let (Some([watchfire, redis, valkey]), Some(plan)) = (kinds(), live::plan(5)) else { return };
+    let (Some([watchfire, redis, valkey, _]), Some(plan)) = (kinds(), live::plan(5)) else { return };
     let _turn = live::turn();
     let mut plan = plan.down_after(DOWN_AFTER).failover_timeout(3_000);
     plan.sentinels = vec![watchfire.clone(), redis.clone(), valkey, watchfire, redis];

@@ -281,6 +281,76 @@ fn a_peer_that_ends_its_half_still_gets_the_answer() {
     assert_eq!(reactor.stream_count(), 0);
 }
 
+/// Answers with far more than one write takes when the peer has finished, and closes when all of it is written.
+fn long_answer(reactor: &mut Reactor, state: &mut Buffers, event: &Event) -> Next {
+    match event {
+        Event::BeforeSleep => state.polls += 1,
+        Event::Readable(stream) => {
+            if drain(reactor, *stream, &mut Vec::new()) == Some(Read::Eof) {
+                reactor.keep_writing(*stream);
+                // Has no effect: there is nothing left to read.
+                reactor.wake(*stream);
+                let out = state.out.entry(*stream).or_insert_with(|| vec![b'x'; LONG]);
+                flush(reactor, *stream, out);
+            }
+        }
+        Event::Writable(stream) => {
+            let out = state.out.get_mut(stream).unwrap();
+            match reactor.write(*stream, out) {
+                Write::Wrote(n) => drop(out.drain(..n)),
+                Write::Blocked => {}
+                Write::Failed(_) => return Next::Done,
+            }
+            if out.is_empty() {
+                reactor.close(*stream);
+            } else {
+                reactor.arm_write(*stream);
+            }
+        }
+        _ => {}
+    }
+    Next::Done
+}
+
+const LONG: usize = 24 * 1024 * 1024;
+
+#[test]
+fn a_peer_that_ends_its_half_is_written_to_as_long_as_that_is_wanted() {
+    let (mut reactor, mut story, addr) = serve(Buffers::default(), long_answer);
+    let mut client = client(addr);
+    client.shutdown(Shutdown::Write).unwrap();
+    until(&mut reactor, &mut story, |s| s.state.out.len() == 1);
+    // While nobody reads and the kernel has its fill, nothing is reported and the poll waits.
+    turns(&mut reactor, &mut story, 1000);
+    let before = story.events.len();
+    turns(&mut reactor, &mut story, 5);
+    assert_eq!(story.events.len(), before);
+    let reader = std::thread::spawn(move || {
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).unwrap();
+        heard.len()
+    });
+    let token = story.accepted()[0];
+    until(&mut reactor, &mut story, |s| s.state.out[&token].is_empty());
+    turns(&mut reactor, &mut story, 1);
+    assert_eq!(reader.join().unwrap(), LONG);
+    assert_eq!(story.closed(), []);
+    assert_eq!(story.count(|e| matches!(e, Event::Readable(_))), 1);
+    assert_eq!(reactor.stream_count(), 0);
+}
+
+#[test]
+fn a_peer_that_ended_its_half_and_then_leaves_is_reported() {
+    let (mut reactor, mut story, addr) = serve(Buffers::default(), long_answer);
+    let client = client(addr);
+    client.shutdown(Shutdown::Write).unwrap();
+    until(&mut reactor, &mut story, |s| s.state.out.len() == 1);
+    drop(client);
+    until(&mut reactor, &mut story, |s| !s.closed().is_empty());
+    assert_eq!(story.closed(), [(story.accepted()[0], CloseReason::Reset)]);
+    assert_eq!(reactor.stream_count(), 0);
+}
+
 #[test]
 fn a_handler_that_closes_at_the_end_itself_is_not_told_again() {
     let (mut reactor, mut story, addr) = serve(0, |reactor, ends, event| {

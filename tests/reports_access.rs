@@ -56,6 +56,59 @@ fn r93_a_password_that_comes_after_the_master_is_used_at_once() {
     assert!(sentinel.conf().contains("sentinel auth-pass mymaster second\n"), "{}", sentinel.conf());
 }
 
+/// A connection that has given the password.
+fn logged_in(sentinel: &Sentinel, password: &str) -> Conn {
+    let mut conn = sentinel.conn();
+    assert_eq!(conn.cmd(&["AUTH", password]), ok());
+    conn
+}
+
+#[test]
+fn r99_our_own_password_changes_while_we_run_for_clients_and_for_peers() {
+    let standin = StandIn::start();
+    let master = standin.server(Spec::master()).port;
+    let lines = [
+        format!("sentinel monitor mymaster 127.0.0.1 {master} 2"),
+        "sentinel down-after-milliseconds mymaster 1000".to_string(),
+        "requirepass \"the old one\"".to_string(),
+    ];
+    let (one, mut two) = (sentinel(&lines), sentinel(&lines));
+    let sees_the_other = |sentinel: &Sentinel, password: &str| {
+        let reply = logged_in(sentinel, password).cmd(&["SENTINEL", "SENTINELS", "mymaster"]);
+        maps(&reply).iter().any(|peer| peer["flags"] == "sentinel")
+    };
+    wait_for(LIMIT, "both to see each other", || {
+        sees_the_other(&one, "the old one") && sees_the_other(&two, "the old one")
+    });
+
+    let change = ["SENTINEL", "CONFIG", "SET", "requirepass", "the \"new\" one"];
+    let mut operator = logged_in(&one, "the old one");
+    assert_eq!(operator.cmd(&change), ok());
+    // Who is in stays in; the old password lets nobody in any more.
+    assert_eq!(operator.cmd(&["PING"]), Reply::Simple(b"PONG".to_vec()));
+    assert!(text(&one.conn().cmd(&["AUTH", "the old one"])).starts_with("WRONGPASS"));
+    // It is given to the peer at once, which does not take it yet.
+    let refusal = format!("127.0.0.1:{} refuses our commands: WRONGPASS", two.port);
+    wait_for(LIMIT, "the peer to refuse the new password", || one.log().contains(&refusal));
+    assert_eq!(operator.cmd(&["SENTINEL", "DEBUG", "min-link-reconnect-period", "1000"]), ok());
+    assert_eq!(logged_in(&two, "the old one").cmd(&change), ok());
+    let both = |two: &Sentinel| sees_the_other(&one, "the \"new\" one") && sees_the_other(two, "the \"new\" one");
+    wait_for(LIMIT, "both to see each other again", || both(&two));
+
+    // The file holds it, too.
+    let conf = two.conf();
+    assert!(conf.contains("requirepass \"the \\\"new\\\" one\"\n") && !conf.contains("the old one"), "{conf}");
+    two.restart();
+    assert!(text(&two.conn().cmd(&["PING"])).starts_with("NOAUTH"));
+    wait_for(LIMIT, "both to see each other after a restart", || both(&two));
+
+    // And away with it.
+    let mut operator = logged_in(&two, "the \"new\" one");
+    assert_eq!(operator.cmd(&["SENTINEL", "CONFIG", "SET", "requirepass", ""]), ok());
+    two.restart();
+    assert_eq!(two.conn().cmd(&["PING"]), Reply::Simple(b"PONG".to_vec()));
+}
+
 #[test]
 fn r95_a_replica_with_another_password_is_down_and_the_log_says_why() {
     let standin = StandIn::start();

@@ -43,6 +43,50 @@ fn a_request_that_was_sent_before_the_end_of_the_stream_is_answered() {
     assert_eq!(client.rest(), "+PONG\r\n+OK\r\n+PONG\r\n");
 }
 
+/// Sends so many requests for a long reply, ends its half and reads nothing before `waited`; what it then gets.
+fn half_closed(sentinel: &Sentinel, requests: usize, waited: impl FnOnce()) -> String {
+    let mut client = sentinel.client();
+    client.send("COMMAND DOCS\r\n".repeat(requests).as_bytes());
+    client.0.shutdown(std::net::Shutdown::Write).unwrap();
+    waited();
+    client.rest()
+}
+
+#[test]
+fn who_has_finished_asking_gets_all_replies_however_long_they_are() {
+    let sentinel = Sentinel::start("");
+    let once = half_closed(&sentinel, 1, || {});
+    assert!(once.len() > 20_000, "{}", once.len());
+    // Far more than the kernel takes while nobody reads, and than is written in one turn.
+    let mut others = sentinel.client();
+    let all = half_closed(&sentinel, 700, || assert_eq!(others.ask("PING"), "+PONG"));
+    assert_eq!(all.len(), 700 * once.len());
+    assert!(all == once.repeat(700));
+    until_alone(&mut others);
+    // Who does not read at all is waited for some seconds only.
+    let cut = half_closed(&sentinel, 700, || until_alone(&mut others));
+    assert!(cut.len() < 700 * once.len());
+}
+
+/// Until this client is the only one.
+fn until_alone(client: &mut Client) {
+    until("nobody is left but the one who asks", || {
+        client.send(b"CLIENT LIST\r\n");
+        let length: usize = client.line()[1..].parse().unwrap();
+        (client.take(length + 2).lines().filter(|line| line.starts_with("id=")).count() == 1).then_some(())
+    });
+}
+
+#[test]
+fn who_has_finished_asking_is_held_to_the_bounds_of_all_others() {
+    let sentinel = Sentinel::start("client-output-buffer-limit normal 4mb 0 0\n");
+    let once = half_closed(&sentinel, 1, || {});
+    let cut = half_closed(&sentinel, 2_000, || {
+        until("it is cut off", || sentinel.log().contains("is cut off: it does not read").then_some(()));
+    });
+    assert!(cut.len() < 2_000 * once.len());
+}
+
 #[test]
 fn quit_is_unknown_as_in_every_sentinel_and_the_connection_stays() {
     let sentinel = Sentinel::start("");

@@ -148,6 +148,38 @@ fn a_notification_script_gets_event_and_payload_our_environment_and_no_descripto
 }
 
 #[test]
+fn a_script_is_known_by_its_process_and_ended_when_it_runs_too_long() {
+    let folder = Folder::new();
+    let said = folder.path("said");
+    let script = folder.write("slow.sh", &format!("#!/bin/sh\necho $$ >> {}\nexec sleep 600\n", said.display()));
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = script.display();
+    let port = free_port();
+    let lines =
+        format!("loglevel debug\nsentinel monitor m 127.0.0.1 {port} 1\nsentinel notification-script m {path}\n");
+    let sentinel = Sentinel::start_in(folder, &lines, |_| {});
+    let pid: u32 = until("the script runs", || std::fs::read_to_string(&said).ok()?.trim().parse().ok());
+    let mut client = sentinel.client();
+    assert_eq!(client.ask("SENTINEL PENDING-SCRIPTS"), "*1");
+    while client.line() != "running" {}
+    assert_eq!([client.line(), client.line()], ["$3", "pid"]);
+    client.line();
+    assert_eq!(client.line(), pid.to_string());
+    assert!(sentinel.log().contains(&format!("+script-child {pid}\n")), "{}", sentinel.log());
+
+    let mut subscriber = sentinel.client();
+    assert_eq!(subscriber.ask("SUBSCRIBE -script-timeout"), "*3");
+    while subscriber.line() != ":1" {}
+    assert_eq!(sentinel.client().ask("SENTINEL DEBUG script-max-runtime 1"), "+OK");
+    let payload = format!("{path} {pid}");
+    while subscriber.line() != payload {}
+    until("the process is gone and it is known", || {
+        let known = sentinel.log().contains(&format!("-script-child {pid} 0 9\n"));
+        (known && !std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(())
+    });
+}
+
+#[test]
 fn a_script_that_cannot_be_started_is_said_with_the_reason_and_nothing_ends() {
     let folder = Folder::new();
     let script = folder.write("gone.sh", "#!/no/such/interpreter\n");

@@ -100,6 +100,30 @@ fn tls_auth_clients_decides_who_must_show_a_certificate() {
     }
 }
 
+/// Whether it says so within TLS or only ends its half of the connection.
+#[test]
+fn who_has_finished_asking_gets_all_replies() {
+    let place = Place::new();
+    let node = place.start(&[]);
+    for version in [&TLS12, &TLS13] {
+        let dial = Dial::with(Some(&place.own), &[version]);
+        let table = dial.ask(node.port, &["COMMAND"]).unwrap();
+        for farewell in [true, false] {
+            let mut conn = dial.to(node.port).unwrap();
+            conn.stream.write_all("COMMAND\r\n".repeat(300).as_bytes()).unwrap();
+            if farewell {
+                conn.stream.conn.send_close_notify();
+                conn.stream.flush().unwrap();
+            }
+            conn.stream.sock.shutdown(std::net::Shutdown::Write).unwrap();
+            for number in 0..300 {
+                assert!(conn.receive().unwrap() == table, "{version:?}, farewell {farewell}: reply {number}");
+            }
+            assert_eq!(conn.receive().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        }
+    }
+}
+
 #[test]
 fn a_client_certificate_that_has_expired_or_is_for_servers_only_is_refused() {
     let place = Place::new();

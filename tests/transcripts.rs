@@ -27,7 +27,8 @@
 //! restart                               the Sentinel dies and starts again with what it has saved
 //! wait MS [answering PORT,PORT…]        time passes; the named ports answer at once meanwhile
 //! frozen MS                             time passes, but not for us
-//! script-ends CODE                      the script that runs longest ends
+//! script-starts PID                     the script that runs longest is that process
+//! script-ends CODE                      and ends
 //! save-fails yes|no
 //! options resolve-hostnames|announce-hostnames yes|no
 //! resolved HOST IP|-                    a look-up is answered
@@ -355,6 +356,9 @@ impl Story {
                 self.drain();
             }
             ["frozen", span] => self.now = self.now + span.parse::<u64>().expect("ms"),
+            ["script-starts", pid] => {
+                self.handle(Input::ScriptStarted { script: self.scripts[0], pid: pid.parse().expect("a number") });
+            }
             ["script-ends", code] => {
                 let script = self.scripts.remove(0);
                 self.handle(Input::ScriptEnded { script, code: code.parse().ok(), signal: None });

@@ -77,6 +77,12 @@ impl Acl {
         default.apply(&rules, &self.catalog).expect("rules about passwords are always understood");
     }
 
+    /// As [`Acl::require_password`], at run time: what `default` is now has to be written down.
+    pub fn change_password(&mut self, password: &[u8]) {
+        self.require_password(password);
+        self.touched.insert(DEFAULT.to_vec());
+    }
+
     /// A user of the configuration: what was said about it before is forgotten.
     ///
     /// # Errors

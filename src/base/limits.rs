@@ -32,6 +32,8 @@ pub const REPLY_LINE: usize = 64 * 1024;
 pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
 /// Lines and strings of one whole reply of a server, all levels together.
 pub const REPLY_VALUES: usize = 512 * 1024;
+/// How long a client that is about to be closed may take to read some of what waits for it, in ms.
+pub const LAST_WORDS: u64 = 10_000;
 /// Connections one listener takes before the others get their turn.
 pub const ACCEPTS_PER_TURN: usize = 1000;
 /// How long a listener that cannot accept (no descriptors left, mostly) is left alone, in ms.

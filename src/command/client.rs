@@ -259,6 +259,15 @@ impl Clients {
         dirty
     }
 
+    /// Takes nothing more from a client and tells it nothing new; it is closed once what waits for it is written.
+    pub fn close_after_reply(&mut self, id: ClientId) {
+        if let Some(client) = self.all.get_mut(&id) {
+            client.close_after_reply = true;
+            self.index.forget(id, &client.subs, &client.psubs);
+            self.mark_dirty(id);
+        }
+    }
+
     /// Marks a client to be closed at once.
     pub fn kill(&mut self, id: ClientId) {
         if let Some(client) = self.all.get_mut(&id) {

@@ -3,6 +3,7 @@
 //! Names, arities, flags and tips are facts of the wire; summaries are our own words. A new command is one
 //! row here and one handler.
 
+use super::arguments::{Arg, block, number, one_of, pattern, text, word};
 use super::call::{Call, Handler, wrong_arity};
 use super::sentinel::{self, admin, set, show};
 use super::table::{
@@ -31,17 +32,20 @@ fn container(call: &mut Call<'_, '_>) {
 #[rustfmt::skip]
 macro_rules! top {
     ($name:literal, $group:literal, $arity:literal, $flags:expr, $since:literal, $summary:literal, $handler:expr
-     $(, tips $tips:expr)? $(, usage $usage:literal)? $(, subs $subs:expr)?) => {{
+     $(, tips $tips:expr)? $(, history $history:expr)? $(, args $args:expr)? $(, subs $subs:expr)?) => {{
         #[allow(unused_mut, unused_assignments, reason = "only some rows have the optional parts")]
         const ROW: Command = {
-            let (mut tips, mut usage, mut subs): (&[&str], &str, Option<&'static Table>) = (&[], "", None);
+            let (mut tips, mut subs): (&[&str], Option<&'static Table>) = (&[], None);
+            let (mut history, mut args): (&[(&str, &str)], &[Arg]) = (&[], NONE);
             $(tips = $tips;)?
-            $(usage = $usage;)?
+            $(history = $history;)?
+            $(const ARGS: &[Arg] = $args;
+            args = ARGS;)?
             $(subs = Some($subs);)?
             let handler: Handler = $handler;
             Command {
                 name: $name, full: $name, arity: $arity, flags: $flags, tips, since: $since, group: $group,
-                complexity: "O(1)", usage, summary: $summary, subs, handler,
+                complexity: "O(1)", history, replaced: None, args, summary: $summary, subs, handler,
             }
         };
         ROW
@@ -51,15 +55,21 @@ macro_rules! top {
 #[rustfmt::skip]
 macro_rules! sub {
     ($container:literal, $group:literal, $name:literal, $arity:literal, $flags:expr, $since:literal, $complexity:literal,
-     $usage:literal, $summary:literal, $handler:expr $(, tips $tips:expr)?) => {{
-        #[allow(unused_mut, unused_assignments, reason = "only some rows have tips")]
+     $args:expr, $summary:literal, $handler:expr $(, tips $tips:expr)? $(, history $history:expr)?
+     $(, replaced $replaced:expr)?) => {{
+        #[allow(unused_mut, unused_assignments, reason = "only some rows have the optional parts")]
         const ROW: Command = {
-            let mut tips: &[&str] = &[];
+            let (mut tips, mut history): (&[&str], &[(&str, &str)]) = (&[], &[]);
+            let mut replaced: Option<(&str, &str)> = None;
+            const ARGS: &[Arg] = $args;
             $(tips = $tips;)?
+            $(history = $history;)?
+            $(replaced = Some($replaced);)?
             let handler: Handler = $handler;
             Command {
                 name: $name, full: concat!($container, "|", $name), arity: $arity, flags: $flags, tips, since: $since,
-                group: $group, complexity: $complexity, usage: $usage, summary: $summary, subs: None, handler,
+                group: $group, complexity: $complexity, history, replaced, args: ARGS, summary: $summary, subs: None,
+                handler,
             }
         };
         ROW
@@ -79,17 +89,62 @@ macro_rules! sentinel {
     ($($rest:tt)*) => { sub!("sentinel", "sentinel", $($rest)*) };
 }
 
+const HELLO: &[Arg] = &[block(
+    "arguments",
+    &[
+        number("protover"),
+        block("auth", &[text("username"), text("password")]).after("AUTH").optional(),
+        text("clientname").after("SETNAME").optional(),
+    ],
+)
+.optional()];
+const SHUTDOWN: &[Arg] = &[
+    one_of("save-selector", &[word("nosave", "NOSAVE"), word("save", "SAVE")]).optional(),
+    word("now", "NOW").since("7.0.0").optional(),
+    word("force", "FORCE").since("7.0.0").optional(),
+    word("abort", "ABORT").since("7.0.0").optional(),
+];
+const NONE: &[Arg] = &[];
+const ON_OFF: &[Arg] = &[word("on", "ON"), word("off", "OFF")];
+
 /// Everything that is answered; whatever is not here is an unknown command.
 pub static COMMANDS: Table = Table::new(&[
-    top!("ping", "connection", -1, FAST | CAT_CONNECTION, "1.0.0", "Says that the server is there.", connection::ping,
-        tips &["request_policy:all_shards", "response_policy:all_succeeded"], usage "[<message>]"),
+    top!(
+        "ping",
+        "connection",
+        -1,
+        FAST | CAT_CONNECTION,
+        "1.0.0",
+        "Says that the server is there.",
+        connection::ping,
+        tips & ["request_policy:all_shards", "response_policy:all_succeeded"],
+        args & [text("message").optional()]
+    ),
     top!("hello", "connection", -1, LOGIN, "6.0.0", "Chooses the protocol, and may log in and name the connection.",
-        connection::hello, usage "[<protover> [AUTH <username> <password>] [SETNAME <clientname>]]"),
-    top!("auth", "connection", -2, LOGIN, "1.0.0", "Logs in.", connection::auth, usage "[<username>] <password>"),
-    top!("info", "server", -1, LOADING | STALE | CAT_DANGEROUS, "1.0.0", "Facts and counters of this Sentinel.",
+        connection::hello, history &[("6.2.0", "May be sent without the version.")], args HELLO),
+    top!(
+        "auth",
+        "connection",
+        -2,
+        LOGIN,
+        "1.0.0",
+        "Logs in.",
+        connection::auth,
+        history & [("6.0.0", "Takes a user name.")],
+        args & [text("username").since("6.0.0").optional(), text("password")]
+    ),
+    top!(
+        "info",
+        "server",
+        -1,
+        LOADING | STALE | CAT_DANGEROUS,
+        "1.0.0",
+        "Facts and counters of this Sentinel.",
         info::info,
-        tips &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
-        usage "[<section> ...]"),
+        tips & ["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+        history & [("7.0.0", "Takes several sections.")],
+        args & [text("section").optional().multiple()]
+    ),
     top!(
         "role",
         "server",
@@ -99,16 +154,56 @@ pub static COMMANDS: Table = Table::new(&[
         "The role of this node, and the masters it watches.",
         connection::role
     ),
-    top!("publish", "pubsub", 3, PUBSUB | LOADING | STALE | FAST, "2.0.0", "Takes in the hello of a peer.",
-        connection::publish, usage "<channel> <message>"),
-    top!("subscribe", "pubsub", -2, LISTEN, "2.0.0", "Listens to channels.", connection::subscribe,
-        usage "<channel> [<channel> ...]"),
-    top!("psubscribe", "pubsub", -2, LISTEN, "2.0.0", "Listens to channels that match patterns.",
-        connection::psubscribe, usage "<pattern> [<pattern> ...]"),
-    top!("unsubscribe", "pubsub", -1, LISTEN, "2.0.0", "Stops listening to channels.", connection::unsubscribe,
-        usage "[<channel> ...]"),
-    top!("punsubscribe", "pubsub", -1, LISTEN, "2.0.0", "Stops listening to patterns.", connection::punsubscribe,
-        usage "[<pattern> ...]"),
+    top!(
+        "publish",
+        "pubsub",
+        3,
+        PUBSUB | LOADING | STALE | FAST,
+        "2.0.0",
+        "Takes in the hello of a peer.",
+        connection::publish,
+        args & [text("channel"), text("message")]
+    ),
+    top!(
+        "subscribe",
+        "pubsub",
+        -2,
+        LISTEN,
+        "2.0.0",
+        "Listens to channels.",
+        connection::subscribe,
+        args & [text("channel").multiple()]
+    ),
+    top!(
+        "psubscribe",
+        "pubsub",
+        -2,
+        LISTEN,
+        "2.0.0",
+        "Listens to channels that match patterns.",
+        connection::psubscribe,
+        args & [pattern("pattern").multiple()]
+    ),
+    top!(
+        "unsubscribe",
+        "pubsub",
+        -1,
+        LISTEN,
+        "2.0.0",
+        "Stops listening to channels.",
+        connection::unsubscribe,
+        args & [text("channel").optional().multiple()]
+    ),
+    top!(
+        "punsubscribe",
+        "pubsub",
+        -1,
+        LISTEN,
+        "2.0.0",
+        "Stops listening to patterns.",
+        connection::punsubscribe,
+        args & [pattern("pattern").optional().multiple()]
+    ),
     top!("client", "connection", -2, 0, "2.4.0", "Holds the commands about connections.", container, subs & CLIENT),
     top!("command", "server", -1, TABLE, "2.8.13", "Describes all commands.", introspect::info,
         tips UNORDERED, subs &COMMAND),
@@ -124,8 +219,76 @@ pub static COMMANDS: Table = Table::new(&[
     ),
     top!("sentinel", "sentinel", -2, ADMIN, "2.8.4", "Holds the commands of Sentinel.", container, subs & SENTINEL),
     top!("shutdown", "server", -1, ADMIN | NOSCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY, "1.0.0",
-        "Ends the process.", connection::shutdown, usage "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]"),
+        "Ends the process.", connection::shutdown, history &[("7.0.0", "Takes NOW, FORCE and ABORT.")], args SHUTDOWN),
 ]);
+
+const KILL: &[Arg] = &[one_of(
+    "filter",
+    &[
+        text("old-format").shown("ip:port").deprecated("2.8.12"),
+        one_of(
+            "new-format",
+            &[
+                number("client-id").after("ID").since("2.8.12").optional(),
+                one_of("client-type", KILL_TYPES).after("TYPE").since("2.8.12").optional(),
+                text("username").after("USER").optional(),
+                text("addr").shown("ip:port").after("ADDR").optional(),
+                text("laddr").shown("ip:port").after("LADDR").since("6.2.0").optional(),
+                one_of("skipme", &[word("yes", "YES"), word("no", "NO")]).after("SKIPME").optional(),
+                number("maxage").after("MAXAGE").since("7.4.0").optional(),
+            ],
+        )
+        .multiple(),
+    ],
+)];
+const KILL_TYPES: &[Arg] = &[
+    word("normal", "NORMAL"),
+    word("master", "MASTER").since("3.2.0"),
+    word("slave", "SLAVE"),
+    word("replica", "REPLICA").since("5.0.0"),
+    word("pubsub", "PUBSUB"),
+];
+const KILL_HISTORY: &[(&str, &str)] = &[
+    ("2.8.12", "Takes filters besides an address."),
+    ("2.8.12", "Takes ID."),
+    ("3.2.0", "TYPE may be master."),
+    ("5.0.0", "TYPE slave is called replica; both are understood."),
+    ("6.2.0", "Takes LADDR."),
+    ("7.4.0", "Takes MAXAGE."),
+];
+const LIST: &[Arg] = &[
+    one_of(
+        "client-type",
+        &[word("normal", "NORMAL"), word("master", "MASTER"), word("replica", "REPLICA"), word("pubsub", "PUBSUB")],
+    )
+    .after("TYPE")
+    .since("5.0.0")
+    .optional(),
+    number("client-id").after("ID").since("6.2.0").optional().multiple(),
+];
+const LIST_HISTORY: &[(&str, &str)] = &[
+    ("2.8.12", "Shows id."),
+    ("5.0.0", "Takes TYPE."),
+    ("6.0.0", "Shows user."),
+    ("6.2.0", "Shows argv-mem, tot-mem, laddr and redir, and takes ID."),
+    ("7.0.0", "Shows resp, multi-mem, rbs and rbp."),
+    ("7.0.3", "Shows ssub."),
+    ("7.2.0", "Shows lib-name and lib-ver."),
+    ("7.4.0", "Shows watch."),
+];
+const PAUSE: &[Arg] =
+    &[number("timeout"), one_of("mode", &[word("write", "WRITE"), word("all", "ALL")]).since("6.2.0").optional()];
+const TRACKING: &[Arg] = &[
+    one_of("status", ON_OFF),
+    number("client-id").after("REDIRECT").optional(),
+    text("prefix").after("PREFIX").optional().multiple().multiple_token(),
+    word("bcast", "BCAST").optional(),
+    word("optin", "OPTIN").optional(),
+    word("optout", "OPTOUT").optional(),
+    word("noloop", "NOLOOP").optional(),
+];
+const UNBLOCK: &[Arg] =
+    &[number("client-id"), one_of("unblock-type", &[word("timeout", "TIMEOUT"), word("error", "ERROR")]).optional()];
 
 static CLIENT: Table = Table::new(&[
     client!(
@@ -134,44 +297,43 @@ static CLIENT: Table = Table::new(&[
         OWN,
         "6.0.0",
         "O(1)",
-        "<YES|NO>",
+        &[one_of("mode", &[word("yes", "YES"), word("no", "NO")])],
         "Says whether the next command is to be tracked.",
         client_cmd::caching
     ),
-    client!("getname", 2, OWN, "2.6.9", "O(1)", "", "The name of this connection.", client_cmd::getname),
+    client!("getname", 2, OWN, "2.6.9", "O(1)", NONE, "The name of this connection.", client_cmd::getname),
     client!(
         "getredir",
         2,
         OWN,
         "6.0.0",
         "O(1)",
-        "",
+        NONE,
         "The client that tracking is redirected to.",
         client_cmd::getredir
     ),
-    client!("help", 2, TABLE, "5.0.0", "O(1)", "", "Prints this list.", introspect::help),
-    client!("id", 2, OWN, "5.0.0", "O(1)", "", "The number of this connection.", client_cmd::id),
-    client!("info", 2, OWN, "6.2.0", "O(1)", "", "Describes this connection.", client_cmd::info, tips UNSTABLE),
+    client!("help", 2, TABLE, "5.0.0", "O(1)", NONE, "Prints this list.", introspect::help),
+    client!("id", 2, OWN, "5.0.0", "O(1)", NONE, "The number of this connection.", client_cmd::id),
+    client!("info", 2, OWN, "6.2.0", "O(1)", NONE, "Describes this connection.", client_cmd::info, tips UNSTABLE),
     client!(
         "kill",
         -3,
         OTHERS,
         "2.4.0",
         "O(N) in connections",
-        "<ip:port>|<[ID <id>] [TYPE <type>] [USER <name>] [ADDR <ip:port>] [LADDR <ip:port>] [MAXAGE <seconds>] \
-         [SKIPME <yes|no>]>",
+        KILL,
         "Closes the connections that meet all conditions.",
-        client_cmd::kill
+        client_cmd::kill, history KILL_HISTORY
     ),
-    client!("list", -2, OTHERS, "2.4.0", "O(N) in connections", "[TYPE <type>|ID <id> [<id> ...]]",
-        "Describes connections, one a line.", client_cmd::list, tips UNSTABLE),
+    client!("list", -2, OTHERS, "2.4.0", "O(N) in connections", LIST,
+        "Describes connections, one a line.", client_cmd::list, tips UNSTABLE, history LIST_HISTORY),
     client!(
         "no-evict",
         3,
         OTHERS,
         "7.0.0",
         "O(1)",
-        "<ON|OFF>",
+        &[one_of("enabled", ON_OFF)],
         "Spares this connection when memory is short.",
         client_cmd::no_evict
     ),
@@ -181,9 +343,10 @@ static CLIENT: Table = Table::new(&[
         OTHERS,
         "3.0.0",
         "O(1)",
-        "<timeout> [WRITE|ALL]",
+        PAUSE,
         "Accepted for compatibility: a Sentinel pauses nobody.",
-        client_cmd::pause
+        client_cmd::pause,
+        history & [("6.2.0", "Takes a mode, WRITE or ALL.")]
     ),
     client!(
         "reply",
@@ -191,13 +354,13 @@ static CLIENT: Table = Table::new(&[
         OWN,
         "3.2.0",
         "O(1)",
-        "<ON|OFF|SKIP>",
+        &[one_of("action", &[word("on", "ON"), word("off", "OFF"), word("skip", "SKIP")])],
         "Says whether this connection wants replies.",
         client_cmd::reply
     ),
-    client!("setinfo", 4, OWN, "7.2.0", "O(1)", "<LIB-NAME|LIB-VER> <value>",
+    client!("setinfo", 4, OWN, "7.2.0", "O(1)", &[one_of("attr", &[text("libname").after("LIB-NAME"), text("libver").after("LIB-VER")])],
         "Notes the client library and its version.", client_cmd::setinfo, tips CHANGES),
-    client!("setname", 3, OWN, "2.6.9", "O(1)", "<name>", "Names this connection.", client_cmd::setname,
+    client!("setname", 3, OWN, "2.6.9", "O(1)", &[text("connection-name")], "Names this connection.", client_cmd::setname,
         tips CHANGES),
     client!(
         "tracking",
@@ -205,7 +368,7 @@ static CLIENT: Table = Table::new(&[
         OWN,
         "6.0.0",
         "O(1)",
-        "<ON|OFF> [REDIRECT <id>] [BCAST] [PREFIX <prefix> ...] [OPTIN] [OPTOUT] [NOLOOP]",
+        TRACKING,
         "Sets client-side caching; a Sentinel has no keys, so nothing is ever invalidated.",
         client_cmd::tracking
     ),
@@ -215,7 +378,7 @@ static CLIENT: Table = Table::new(&[
         OWN,
         "6.2.0",
         "O(1)",
-        "",
+        NONE,
         "Describes the tracking of this connection.",
         client_cmd::trackinginfo
     ),
@@ -225,54 +388,63 @@ static CLIENT: Table = Table::new(&[
         OTHERS,
         "5.0.0",
         "O(1)",
-        "<id> [TIMEOUT|ERROR]",
+        UNBLOCK,
         "Accepted for compatibility: nobody is ever blocked here.",
         client_cmd::unblock
     ),
-    client!("unpause", 2, OTHERS, "6.2.0", "O(1)", "", "Ends a pause.", client_cmd::unpause),
+    client!("unpause", 2, OTHERS, "6.2.0", "O(1)", NONE, "Ends a pause.", client_cmd::unpause),
 ]);
 
+const NAMES: &[Arg] = &[text("command-name").optional().multiple()];
+const REQUEST: &[Arg] = &[text("command"), text("arg").optional().multiple()];
+const FILTERBY: &[Arg] = &[one_of(
+    "filterby",
+    &[text("module-name").after("MODULE"), text("category").after("ACLCAT"), pattern("pattern").after("PATTERN")],
+)
+.after("FILTERBY")
+.optional()];
+
 static COMMAND: Table = Table::new(&[
-    command!("count", 2, TABLE, "2.8.13", "O(1)", "", "How many commands there are.", introspect::count),
-    command!("docs", -2, TABLE, "7.0.0", "O(N) in commands", "[<command> ...]", "Explains commands.",
+    command!("count", 2, TABLE, "2.8.13", "O(1)", NONE, "How many commands there are.", introspect::count),
+    command!("docs", -2, TABLE, "7.0.0", "O(N) in commands", NAMES, "Explains commands.",
         introspect::docs, tips UNORDERED),
-    command!(
-        "getkeys",
-        -3,
-        TABLE,
-        "2.8.13",
-        "O(1)",
-        "<command> [<arg> ...]",
-        "Finds the keys in a request.",
-        introspect::getkeys
-    ),
+    command!("getkeys", -3, TABLE, "2.8.13", "O(1)", REQUEST, "Finds the keys in a request.", introspect::getkeys),
     command!(
         "getkeysandflags",
         -3,
         TABLE,
         "7.0.0",
         "O(1)",
-        "<command> [<arg> ...]",
+        REQUEST,
         "Finds the keys in a request and how they are used.",
         introspect::getkeys
     ),
-    command!("help", 2, TABLE, "5.0.0", "O(1)", "", "Prints this list.", introspect::help),
-    command!("info", -2, TABLE, "2.8.13", "O(N) in commands", "[<command> ...]",
-        "Arity, flags and categories of commands.", introspect::info, tips UNORDERED),
-    command!("list", -2, TABLE, "7.0.0", "O(N) in commands", "[FILTERBY <ACLCAT <category>|PATTERN <glob>|MODULE <name>>]",
+    command!("help", 2, TABLE, "5.0.0", "O(1)", NONE, "Prints this list.", introspect::help),
+    command!("info", -2, TABLE, "2.8.13", "O(N) in commands", NAMES,
+        "Arity, flags and categories of commands.", introspect::info, tips UNORDERED, history &[("7.0.0", "May be sent without a name, for all commands.")]),
+    command!("list", -2, TABLE, "7.0.0", "O(N) in commands", FILTERBY,
         "The names of commands.", introspect::list, tips UNORDERED),
 ]);
 
 static ACL_TABLE: Table = Table::new(&[
-    acl!("cat", -2, ACL, "6.0.0", "O(1)", "[<category>]", "The categories, or the commands of one.", acl_cmd::cat),
-    acl!("deluser", -3, ACL_ADMIN, "6.0.0", "O(1)", "<username> [<username> ...]", "Deletes users and closes their connections.", acl_cmd::deluser, tips CHANGES),
+    acl!(
+        "cat",
+        -2,
+        ACL,
+        "6.0.0",
+        "O(1)",
+        &[text("category").optional()],
+        "The categories, or the commands of one.",
+        acl_cmd::cat
+    ),
+    acl!("deluser", -3, ACL_ADMIN, "6.0.0", "O(1)", &[text("username").multiple()], "Deletes users and closes their connections.", acl_cmd::deluser, tips CHANGES),
     acl!(
         "dryrun",
         -4,
         ACL_ADMIN,
         "7.0.0",
         "O(1)",
-        "<username> <command> [<arg> ...]",
+        &[text("username"), text("command"), text("arg").optional().multiple()],
         "Whether a user may run a command; it is not run.",
         acl_cmd::dryrun
     ),
@@ -282,7 +454,7 @@ static ACL_TABLE: Table = Table::new(&[
         ACL,
         "6.0.0",
         "O(1)",
-        "[<bits>]",
+        &[number("bits").optional()],
         "A random password in hexadecimal digits, of 256 bits unless told otherwise.",
         acl_cmd::genpass
     ),
@@ -292,18 +464,19 @@ static ACL_TABLE: Table = Table::new(&[
         ACL_ADMIN,
         "6.0.0",
         "O(N) in rules",
-        "<username>",
+        &[text("username")],
         "All that is known about a user.",
-        acl_cmd::getuser
+        acl_cmd::getuser,
+        history & [("6.2.0", "Shows channels."), ("7.0.0", "Shows selectors, and patterns as rules.")]
     ),
-    acl!("help", 2, LOADING | STALE, "6.0.0", "O(1)", "", "Prints this list.", introspect::help),
+    acl!("help", 2, LOADING | STALE, "6.0.0", "O(1)", NONE, "Prints this list.", introspect::help),
     acl!(
         "list",
         2,
         ACL_ADMIN,
         "6.0.0",
         "O(N) in users",
-        "",
+        NONE,
         "The users with their rules, as a file has them.",
         acl_cmd::list
     ),
@@ -313,16 +486,37 @@ static ACL_TABLE: Table = Table::new(&[
         ACL_ADMIN,
         "6.0.0",
         "O(N) in users",
-        "",
+        NONE,
         "Takes all users from the ACL file, or none.",
         acl_cmd::load
     ),
-    acl!("log", -2, ACL_ADMIN, "6.0.0", "O(N) in entries", "[<count>|RESET]", "What was refused lately.", acl_cmd::log),
-    acl!("save", 2, ACL_ADMIN, "6.0.0", "O(N) in users", "", "Writes all users to the ACL file.", acl_cmd::save, tips CHANGES),
-    acl!("setuser", -3, ACL_ADMIN, "6.0.0", "O(N) in rules", "<username> [<rule> [<rule> ...]]", "Makes a user or changes it, by all rules or by none.", acl_cmd::setuser, tips CHANGES),
-    acl!("users", 2, ACL_ADMIN, "6.0.0", "O(N) in users", "", "The names of the users.", acl_cmd::users),
-    acl!("whoami", 2, ACL, "6.0.0", "O(1)", "", "The user of this connection.", acl_cmd::whoami),
+    acl!(
+        "log",
+        -2,
+        ACL_ADMIN,
+        "6.0.0",
+        "O(N) in entries",
+        &[one_of("operation", &[number("count"), word("reset", "RESET")]).optional()],
+        "What was refused lately.",
+        acl_cmd::log,
+        history & [("7.2.0", "Shows entry-id, timestamp-created and timestamp-last-updated.")]
+    ),
+    acl!("save", 2, ACL_ADMIN, "6.0.0", "O(N) in users", NONE, "Writes all users to the ACL file.", acl_cmd::save, tips CHANGES),
+    acl!("setuser", -3, ACL_ADMIN, "6.0.0", "O(N) in rules", &[text("username"), text("rule").optional().multiple()], "Makes a user or changes it, by all rules or by none.", acl_cmd::setuser, tips CHANGES, history &[("6.2.0", "Takes channels."), ("7.0.0", "Takes selectors and rights by key.")]),
+    acl!("users", 2, ACL_ADMIN, "6.0.0", "O(N) in users", NONE, "The names of the users.", acl_cmd::users),
+    acl!("whoami", 2, ACL, "6.0.0", "O(1)", NONE, "The user of this connection.", acl_cmd::whoami),
 ]);
+
+const MASTER: &[Arg] = &[text("master-name")];
+const PARAMETER: &[Arg] = &[text("parameter"), text("value")];
+const CONFIG: &[Arg] =
+    &[one_of("action", &[block("set", PARAMETER).after("SET").multiple(), text("parameter").after("GET").multiple()])];
+const QUESTION: &[Arg] = &[text("ip"), number("port"), number("current-epoch"), text("runid")];
+const SET: &[Arg] = &[text("master-name"), block("data", &[text("option"), text("value")]).multiple()];
+const SIMULATE: &[Arg] =
+    &[one_of("mode", &[word("crash-after-election", ""), word("crash-after-promotion", ""), word("help", "")])
+        .optional()
+        .multiple()];
 
 static SENTINEL: Table = Table::new(&[
     sentinel!(
@@ -331,7 +525,7 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "2.8.4",
         "",
-        "<master-name>",
+        MASTER,
         "Checks that enough Sentinels can be reached to judge the master and to authorize a failover.",
         admin::ckquorum
     ),
@@ -341,9 +535,10 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "6.2.0",
         "O(N) in parameters",
-        "GET <glob> [<glob> ...]|SET <param> <value> [<param> <value> ...]",
+        CONFIG,
         "Shows or changes settings of this Sentinel.",
-        set::config
+        set::config,
+        history & [("7.2.0", "Takes several parameters.")]
     ),
     sentinel!(
         "debug",
@@ -351,7 +546,7 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "7.0.0",
         "O(N) in parameters",
-        "[<param> <milliseconds> ...]",
+        &[block("data", PARAMETER).optional().multiple()],
         "Shows or changes the periods and timeouts of the protocol.",
         set::debug
     ),
@@ -361,18 +556,27 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "2.8.4",
         "",
-        "<master-name>",
+        MASTER,
         "Starts a failover although the master is alive.",
         admin::failover
     ),
-    sentinel!("flushconfig", 2, ADMIN, "2.8.4", "O(1)", "", "Writes the configuration file anew.", admin::flushconfig),
+    sentinel!(
+        "flushconfig",
+        2,
+        ADMIN,
+        "2.8.4",
+        "O(1)",
+        NONE,
+        "Writes the configuration file anew.",
+        admin::flushconfig
+    ),
     sentinel!(
         "get-master-addr-by-name",
         3,
         ADMIN,
         "2.8.4",
         "O(1)",
-        "<master-name>",
+        MASTER,
         "Where the master is now: address and port.",
         sentinel::get_master_addr_by_name
     ),
@@ -382,18 +586,18 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "2.8.4",
         "O(1)",
-        "<master-name>",
+        MASTER,
         "The same under Valkey's name.",
         sentinel::get_master_addr_by_name
     ),
-    sentinel!("help", 2, LOADING | STALE, "6.2.0", "O(1)", "", "Prints this list.", introspect::help),
+    sentinel!("help", 2, LOADING | STALE, "6.2.0", "O(1)", NONE, "Prints this list.", introspect::help),
     sentinel!(
         "info-cache",
         -3,
         ADMIN,
         "3.2.0",
         "O(N) in instances",
-        "<master-name> [<master-name> ...]",
+        &[text("nodename").multiple()],
         "The last INFO of the masters and their replicas, and how old it is.",
         show::info_cache
     ),
@@ -403,7 +607,7 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "2.8.4",
         "O(1)",
-        "<ip> <port> <current-epoch> <runid|*>",
+        QUESTION,
         "A peer asks whether we hold the master down and, with its run id, for our vote.",
         sentinel::is_master_down_by_addr
     ),
@@ -413,18 +617,18 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "2.8.4",
         "O(1)",
-        "<ip> <port> <current-epoch> <runid|*>",
+        QUESTION,
         "The same under Valkey's name.",
         sentinel::is_master_down_by_addr
     ),
-    sentinel!("master", 3, ADMIN, "2.8.4", "O(1)", "<master-name>", "All that is known about a master.", show::master),
+    sentinel!("master", 3, ADMIN, "2.8.4", "O(1)", MASTER, "All that is known about a master.", show::master),
     sentinel!(
         "masters",
         2,
         ADMIN,
         "2.8.4",
         "O(N) in masters",
-        "",
+        NONE,
         "All that is known about every master.",
         show::masters
     ),
@@ -434,22 +638,31 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "2.8.4",
         "O(1)",
-        "<master-name> <host> <port> <quorum>",
+        &[text("name"), text("ip"), number("port"), number("quorum")],
         "Begins to watch a master.",
         admin::monitor
     ),
-    sentinel!("myid", 2, ADMIN, "6.2.0", "O(1)", "", "The id of this Sentinel.", sentinel::myid),
-    sentinel!("pending-scripts", 2, ADMIN, "2.8.4", "", "", "Scripts that run or wait to run.", show::pending_scripts),
-    sentinel!("primaries", 2, ADMIN, "2.8.4", "O(N) in masters", "", "MASTERS under Valkey's name.", show::masters),
-    sentinel!("primary", 3, ADMIN, "2.8.4", "O(1)", "<master-name>", "MASTER under Valkey's name.", show::master),
-    sentinel!("remove", 3, ADMIN, "2.8.4", "O(1)", "<master-name>", "Stops watching a master.", admin::remove),
+    sentinel!("myid", 2, ADMIN, "6.2.0", "O(1)", NONE, "The id of this Sentinel.", sentinel::myid),
+    sentinel!(
+        "pending-scripts",
+        2,
+        ADMIN,
+        "2.8.4",
+        "",
+        NONE,
+        "Scripts that run or wait to run.",
+        show::pending_scripts
+    ),
+    sentinel!("primaries", 2, ADMIN, "2.8.4", "O(N) in masters", NONE, "MASTERS under Valkey's name.", show::masters),
+    sentinel!("primary", 3, ADMIN, "2.8.4", "O(1)", MASTER, "MASTER under Valkey's name.", show::master),
+    sentinel!("remove", 3, ADMIN, "2.8.4", "O(1)", MASTER, "Stops watching a master.", admin::remove),
     sentinel!(
         "replicas",
         3,
         ADMIN,
         "5.0.0",
         "O(N) in replicas",
-        "<master-name>",
+        MASTER,
         "All that is known about the replicas of a master.",
         show::replicas
     ),
@@ -459,7 +672,7 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "2.8.4",
         "O(N) in masters",
-        "<glob>",
+        &[pattern("pattern")],
         "Forgets replicas, peers and the state of all masters whose names match.",
         admin::reset
     ),
@@ -469,27 +682,18 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "2.8.4",
         "O(N) in Sentinels",
-        "<master-name>",
+        MASTER,
         "All that is known about the other Sentinels of a master.",
         show::sentinels
     ),
-    sentinel!(
-        "set",
-        -5,
-        ADMIN,
-        "2.8.4",
-        "O(1)",
-        "<master-name> <option> <value> [<option> <value> ...]",
-        "Changes settings of a master.",
-        set::set
-    ),
+    sentinel!("set", -5, ADMIN, "2.8.4", "O(1)", SET, "Changes settings of a master.", set::set),
     sentinel!(
         "simulate-failure",
         -3,
         ADMIN,
         "3.2.0",
         "",
-        "[CRASH-AFTER-ELECTION] [CRASH-AFTER-PROMOTION] [HELP]",
+        SIMULATE,
         "Ends this process at a chosen moment, for tests.",
         admin::simulate_failure
     ),
@@ -499,8 +703,9 @@ static SENTINEL: Table = Table::new(&[
         ADMIN,
         "2.8.0",
         "O(N) in replicas",
-        "<master-name>",
+        MASTER,
         "The old name of REPLICAS.",
-        show::replicas
+        show::replicas,
+        replaced("5.0.0", "SENTINEL REPLICAS")
     ),
 ]);

@@ -1,5 +1,6 @@
 //! `COMMAND …` and `… HELP`: all of it read off the table.
 
+use super::arguments;
 use super::call::Call;
 use super::commands::COMMANDS;
 use super::table::{self, Command, Found};
@@ -95,14 +96,38 @@ pub(super) fn docs(call: &mut Call<'_, '_>) {
 }
 
 fn document(reply: &mut Writer<'_>, row: &Command) {
-    let fields = [("summary", row.summary), ("since", row.since), ("group", row.group), ("complexity", row.complexity)];
+    let texts = [("summary", row.summary), ("since", row.since), ("group", row.group), ("complexity", row.complexity)];
+    let texts = || texts.iter().filter(|(_, text)| !text.is_empty());
     let subs = row.subcommands();
-    let shown = || fields.iter().filter(|(_, text)| !text.is_empty());
+    let lists = [!row.history.is_empty(), !row.args.is_empty(), !subs.is_empty()];
+    let deprecation = if row.replaced.is_some() { 3 } else { 0 };
     reply.bulk(row.full);
-    reply.map(shown().count() + usize::from(!subs.is_empty()));
-    for (key, text) in shown() {
+    reply.map(texts().count() + deprecation + lists.iter().filter(|there| **there).count());
+    for (key, text) in texts() {
         reply.bulk(key);
         reply.bulk(text);
+    }
+    if let Some((since, by)) = row.replaced {
+        reply.bulk("doc_flags");
+        reply.set(1);
+        reply.simple("deprecated");
+        reply.bulk("deprecated_since");
+        reply.bulk(since);
+        reply.bulk("replaced_by");
+        reply.bulk(format!("`{by}`"));
+    }
+    if !row.history.is_empty() {
+        reply.bulk("history");
+        reply.set(row.history.len());
+        for (version, text) in row.history {
+            reply.array(2);
+            reply.bulk(version);
+            reply.bulk(text);
+        }
+    }
+    if !row.args.is_empty() {
+        reply.bulk("arguments");
+        arguments::document(reply, row.args);
     }
     if !subs.is_empty() {
         reply.bulk("subcommands");
@@ -133,7 +158,7 @@ pub(super) fn help(call: &mut Call<'_, '_>) {
         container.subcommands().iter().partition(|sub| sub.name == "help");
     for sub in others.into_iter().chain(help) {
         let title = sub.name.to_ascii_uppercase();
-        lines.push(if sub.usage.is_empty() { title } else { format!("{title} {}", sub.usage) });
+        lines.push(if sub.args.is_empty() { title } else { format!("{title} {}", arguments::usage(sub.args)) });
         lines.push(format!("    {}", sub.summary));
     }
     let mut reply = call.reply();

@@ -8,6 +8,7 @@
 
 mod access;
 mod acl_cmd;
+mod arguments;
 mod call;
 mod client;
 mod client_cmd;
@@ -57,6 +58,8 @@ pub enum Wish {
     Shutdown,
     /// Log at this level from now on, and show it in [`Facts::loglevel`].
     LogLevel(crate::config::LogLevel),
+    /// Our own password is this one from now on, in the file too (`SENTINEL CONFIG SET requirepass`).
+    Password(Vec<u8>),
     /// A line for the log.
     Log(Level, String),
 }

@@ -3,6 +3,7 @@
 //! One row per command and per subcommand. Dispatch, arity errors, `COMMAND …`, `… HELP` and the ACL
 //! categories all come from these rows; [`super::commands`] holds them.
 
+use super::arguments::Arg;
 use super::call::Handler;
 use crate::resp::Argv;
 
@@ -75,8 +76,12 @@ pub struct Command {
     pub group: &'static str,
     /// Empty where none is given.
     pub complexity: &'static str,
-    /// The arguments, for HELP.
-    pub usage: &'static str,
+    /// Versions of Redis, and what each brought.
+    pub history: &'static [(&'static str, &'static str)],
+    /// Since when another command has taken its place, and which.
+    pub replaced: Option<(&'static str, &'static str)>,
+    /// What follows the name.
+    pub args: &'static [Arg],
     pub summary: &'static str,
     pub subs: Option<&'static Table>,
     pub(super) handler: Handler,

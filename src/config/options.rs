@@ -105,15 +105,26 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// The only setting that clients can change (`SENTINEL CONFIG SET loglevel`); the next rewrite holds it.
+    /// `SENTINEL CONFIG SET loglevel`; the next rewrite holds it.
     pub fn change_loglevel(&mut self, level: LogLevel) {
         self.loglevel = level;
         self.changed.insert("loglevel");
     }
 
+    /// `SENTINEL CONFIG SET requirepass`; the next rewrite holds it. Empty: none is asked for any more.
+    pub fn change_password(&mut self, password: Vec<u8>) {
+        self.requirepass = password;
+        self.changed.insert("requirepass");
+    }
+
     /// The line that says what a changed directive holds now; `None` for those that do not change at run time.
     pub(super) fn line_of(&self, directive: &str) -> Option<String> {
-        (directive == "loglevel").then(|| format!("loglevel {}", self.loglevel.as_str()))
+        match directive {
+            "loglevel" => Some(format!("loglevel {}", self.loglevel.as_str())),
+            // Also when it is empty: an included file may name another.
+            "requirepass" => Some(format!("requirepass {}", quote::if_needed(&self.requirepass))),
+            _ => None,
+        }
     }
 
     /// The `user` line that says what a changed user is now; `None` when it is gone. Rules are one line of words, and those

@@ -327,11 +327,12 @@ impl<'a> Plan<'a> {
             _ => {}
         }
         if let Some(wanted) = self.carries[index] {
-            let old_spelling = match &self.lines[index].content {
-                Content::Sentinel(words) => words[1].eq_ignore_ascii_case(b"known-slave"),
+            // `known-slave`, `primary-reboot-down-after-period`: names that not every Sentinel reads.
+            let other_name = match &self.lines[index].content {
+                Content::Sentinel(words) => !words[1].eq_ignore_ascii_case(self.wanted[wanted].name().as_bytes()),
                 _ => false,
             };
-            if self.wanted[wanted] == statement && !old_spelling {
+            if self.wanted[wanted] == statement && !other_name {
                 return Successor::Same;
             }
             if self.wanted[wanted].is_unset() && !self.differs_elsewhere(wanted) {

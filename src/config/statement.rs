@@ -246,7 +246,8 @@ impl<'a> Statement<'a> {
         }
     }
 
-    fn name(&self) -> &'static str {
+    /// The name that is written, which every Sentinel reads.
+    pub fn name(&self) -> &'static str {
         match self {
             Statement::MyId(_) => "myid",
             Statement::CurrentEpoch(_) => "current-epoch",

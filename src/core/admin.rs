@@ -194,12 +194,29 @@ impl Sentinel {
         self.options = options;
         self.out.mark_dirty();
         if new_credentials {
-            let links: Vec<LinkId> = self.peer_links.values().copied().collect();
-            for link in links {
-                self.redial(now, link);
+            self.redial_peers(now);
+        }
+        self.check_invariants();
+    }
+
+    /// Our own `requirepass` has changed: peers that share it are logged in to with it from now on.
+    pub fn set_own_password(&mut self, now: Millis, password: &[u8]) {
+        self.notice_gap(now);
+        self.out.mark_dirty();
+        if self.identity.own_password != password {
+            self.identity.own_password = password.to_vec();
+            if self.options.sentinel_pass.is_empty() {
+                self.redial_peers(now);
             }
         }
         self.check_invariants();
+    }
+
+    fn redial_peers(&mut self, now: Millis) {
+        let links: Vec<LinkId> = self.peer_links.values().copied().collect();
+        for link in links {
+            self.redial(now, link);
+        }
     }
 
     /// `SENTINEL DEBUG`: the new tunables as a whole.

@@ -79,7 +79,7 @@ impl Sentinel {
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
             // Nothing starts until the disk is well again, which the cron notices.
             None if self.save_retry.is_some() => None,
-            None => master.odown.map(|since| self.allowed_at(master).0.max(since + self.rank(master) * SLOT)),
+            None => master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * SLOT)),
         }
     }
 
@@ -102,19 +102,23 @@ impl Sentinel {
         master.peers.values().filter(stands).filter(|peer| place(peer.run_id) < me).count() as u64
     }
 
-    /// The earliest start that the last attempt leaves open, and the rule that says so.
-    fn allowed_at(&self, master: &Master) -> (Millis, &'static str) {
+    /// The earliest start that the last attempt leaves open.
+    fn allowed_at(&self, master: &Master) -> Millis {
+        self.delay(master).0
+    }
+
+    /// The same, and the rule that it comes from, in words.
+    fn delay(&self, master: &Master) -> (Millis, &'static str) {
         if let Some(at) = master.retry_at {
-            return (at, "a short pause: nothing can have come of the last attempt");
+            return (at, "a short pause after an attempt that led nobody");
         }
-        let Some(attempt) = master.attempt else { return (Millis(0), "none") };
+        let Some(attempt) = master.attempt else { return (Millis(0), "") };
         let full = attempt + master.settings.failover_timeout.saturating_mul(2);
-        let early = master.voted_at + self.election_patience(master);
-        if early < full && self.winner_is_gone(master) {
-            (early, "the leader we voted for is down; the time an election may take has to pass")
-        } else {
-            (full, "2 x failover-timeout after the last attempt, ours or one we voted for")
+        let patient = master.voted_at + self.election_patience(master);
+        if patient < full && self.winner_is_gone(master) {
+            return (patient, "the election timeout after our vote, as the one we voted for is down");
         }
+        (full, "2 x failover-timeout after the last attempt, ours or one we voted for")
     }
 
     /// The one we voted for is down and nothing shows that it got anywhere.
@@ -135,7 +139,7 @@ impl Sentinel {
         if master.failover.is_some() || self.save_retry.is_some() {
             return;
         }
-        let (allowed, rule) = self.allowed_at(master);
+        let (allowed, rule) = self.delay(master);
         if now < allowed {
             if !master.delay_logged {
                 let text = format!(

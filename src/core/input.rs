@@ -23,6 +23,8 @@ pub enum Input {
     Reply { conn: ConnId, kind: ConnKind, reply: Reply },
     /// A name was looked up.
     Resolved { host: Box<str>, ip: Option<IpAddr> },
+    /// A script runs as this process.
+    ScriptStarted { script: ScriptId, pid: u32 },
     /// A script ended: by itself with `code`, or by `signal`.
     ScriptEnded { script: ScriptId, code: Option<i32>, signal: Option<i32> },
     /// A script could not be started.

@@ -156,6 +156,7 @@ impl Sentinel {
             Input::Reply { conn, kind: ConnKind::Command, reply } => self.command_reply(now, conn, reply),
             Input::Reply { conn, kind: ConnKind::PubSub, reply } => self.pubsub_reply(now, conn, &reply),
             Input::Resolved { host, ip } => self.resolved(now, &host, ip),
+            Input::ScriptStarted { script, pid } => self.script_started(script, pid),
             Input::ScriptEnded { script, code, signal } => self.script_ended(now, script, code, signal),
             Input::ScriptFailed { script, why } => self.script_failed(script, &why),
         }

@@ -3,7 +3,7 @@
 use super::ids::RunId;
 use std::fmt;
 
-/// Who this Sentinel is; fixed for the life of the process.
+/// Who this Sentinel is to others. All but the password is fixed for the life of the process.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub myid: RunId,
@@ -127,6 +127,8 @@ pub struct QuorumReport {
 pub struct PendingScript {
     pub argv: Vec<String>,
     pub running: bool,
+    /// Its process; 0 while it does not run.
+    pub pid: u32,
     /// Time it has run, or time until it starts.
     pub time: u64,
     pub retries: u32,

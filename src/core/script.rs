@@ -27,8 +27,25 @@ struct Script {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Waiting { until: Millis },
-    Running { since: Millis, killed: bool },
+    Waiting {
+        until: Millis,
+    },
+    /// `pid` is 0 until the shell has said it.
+    Running {
+        since: Millis,
+        pid: u32,
+        killed: bool,
+    },
+}
+
+impl Script {
+    /// 0 while it does not run.
+    fn pid(&self) -> u32 {
+        match self.state {
+            State::Running { pid, .. } => pid,
+            State::Waiting { .. } => 0,
+        }
+    }
 }
 
 impl ScriptQueue {
@@ -36,6 +53,7 @@ impl ScriptQueue {
         let show = |script: &Script| PendingScript {
             argv: script.argv.clone(),
             running: matches!(script.state, State::Running { .. }),
+            pid: script.pid(),
             time: match script.state {
                 State::Running { since, .. } => now.since(since),
                 State::Waiting { until } => until.since(now),
@@ -104,15 +122,15 @@ impl Sentinel {
             match &mut script.state {
                 State::Waiting { until } if *until <= now && running < RUNNING_MAX => {
                     script.tries += 1;
-                    script.state = State::Running { since: now, killed: false };
+                    script.state = State::Running { since: now, pid: 0, killed: false };
                     running += 1;
                     self.out.push(Effect::RunScript { script: script.id, argv: script.argv.clone() });
                 }
-                State::Running { since, killed }
+                State::Running { since, pid, killed }
                     if !*killed && now.since(*since) > self.tunables.script_max_runtime =>
                 {
                     *killed = true;
-                    self.out.event(Level::Warning, "-script-timeout", format!("{} {}", script.argv[0], script.id.0));
+                    self.out.event(Level::Warning, "-script-timeout", format!("{} {pid}", script.argv[0]));
                     self.out.push(Effect::KillScript { script: script.id });
                 }
                 _ => {}
@@ -120,10 +138,20 @@ impl Sentinel {
         }
     }
 
+    pub(super) fn script_started(&mut self, id: ScriptId, started: u32) {
+        let Some(at) = self.scripts.position(id) else { return };
+        if let State::Running { pid, .. } = &mut self.scripts.queue[at].state {
+            *pid = started;
+            self.out.event(Level::Debug, "+script-child", started.to_string());
+        }
+    }
+
     /// Exit code 1 and signals are tried again, later and later; other codes are an error and the end.
     pub(super) fn script_ended(&mut self, now: Millis, id: ScriptId, code: Option<i32>, signal: Option<i32>) {
         let Some(at) = self.scripts.position(id) else { return };
         let script = &mut self.scripts.queue[at];
+        let text = format!("{} {} {}", script.pid(), code.unwrap_or(0), signal.unwrap_or(0));
+        self.out.event(Level::Debug, "-script-child", text);
         let again = (signal.is_some() || code == Some(1)) && script.tries < TRIES_MAX;
         if again {
             let delay = self.tunables.script_retry_delay.saturating_mul(1 << (script.tries - 1));

@@ -221,6 +221,13 @@ impl Reactor {
         self.change(token, |stream| stream.reading = wanted);
     }
 
+    /// Keeps a stream whose peer has finished sending, to be said in the callback in which [`Reactor::read`] gave `Eof`:
+    /// what waits for the peer can still be written. Nothing is read any more; the stream ends when it is closed or a
+    /// write fails.
+    pub fn keep_writing(&mut self, token: Token) {
+        self.change(token, Stream::keep_writing);
+    }
+
     /// Closes a stream or listener now. Nothing is reported for it any more; a stale token is fine.
     pub fn close(&mut self, token: Token) {
         let Some(socket) = find(&mut self.entries, token) else { return };

@@ -62,7 +62,8 @@ pub enum Read {
     Data(usize),
     /// Nothing now: the socket is empty, or the bound of this turn is reached. `readable` will come again by itself.
     Blocked,
-    /// The peer sends no more. Never in the same turn as data, so that answers to the last request are flushed first.
+    /// The peer sends no more. Never in the same turn as data, so that answers to the last request are flushed first; who has
+    /// more to say than that asks for [`super::Reactor::keep_writing`].
     Eof,
     /// The connection is lost.
     Failed(CloseReason),
@@ -127,6 +128,8 @@ pub(super) struct Stream {
     end: Option<CloseReason>,
     /// A read or write has returned `end`: `closed` is due.
     pub(super) ended: bool,
+    /// The peer sends no more, and the owner has not finished writing.
+    deaf: bool,
 }
 
 impl Stream {
@@ -148,6 +151,7 @@ impl Stream {
             wrote: 0,
             end: None,
             ended: false,
+            deaf: false,
         }
     }
 
@@ -210,6 +214,9 @@ impl Stream {
     /// Reads once through `scratch` onto the end of `into`, within the bound of `turn`.
     pub(super) fn read(&mut self, turn: u64, scratch: &mut [u8], into: &mut Vec<u8>) -> Read {
         self.refresh(turn);
+        if self.deaf {
+            return Read::Eof;
+        }
         if self.tls.is_some() {
             return self.read_tls(scratch, into);
         }
@@ -360,6 +367,13 @@ impl Stream {
         }
     }
 
+    /// Takes back that it has ended, if it was the peer who finished sending: there is something left to tell it.
+    pub(super) fn keep_writing(&mut self) {
+        if self.end == Some(CloseReason::Eof) {
+            (self.ended, self.deaf) = (false, true);
+        }
+    }
+
     /// Writes once, within the bound of `turn`.
     pub(super) fn write(&mut self, turn: u64, bytes: &[u8]) -> Write {
         self.refresh(turn);
@@ -413,7 +427,8 @@ impl Stream {
     /// Whether `readable` is due. A stream that ended has nothing more to say.
     pub(super) fn wants_read(&self) -> bool {
         let there = self.readable || self.tls.as_ref().is_some_and(|tls| tls.has_plain() || self.end.is_some());
-        !self.ended && !self.connecting && !self.is_shaking() && (self.woken || (self.reading && there))
+        let can_read = !self.ended && !self.deaf && !self.connecting && !self.is_shaking();
+        can_read && (self.woken || (self.reading && there))
     }
 
     /// Whether `writable` is due.

@@ -306,7 +306,9 @@ impl Reactor {
     /// turn's, so that a handler which connects again at once cannot hold the loop.
     fn report_ended<H: Handler + ?Sized>(&mut self, handler: &mut H) {
         for token in std::mem::take(&mut self.ended) {
-            if let Some(stream) = self.stream(token) {
+            if let Some(stream) = self.stream(token)
+                && stream.ended
+            {
                 let why = stream.why();
                 self.close(token);
                 handler.closed(self, token, why);

@@ -429,7 +429,7 @@ fn cpu_times() -> CpuTimes {
         user: used.user,
         sys_children: used.children_system,
         user_children: used.children_user,
-        // There is one thread, but for a resolver that sleeps.
+        // There is one thread, but for resolvers that sleep.
         sys_main_thread: used.system,
         user_main_thread: used.user,
     }

@@ -64,6 +64,8 @@ struct Socket {
     backlog: bool,
     /// Held to the limits of a client that owes a password.
     stranger: bool,
+    /// When bytes last moved, either way.
+    moved: Millis,
 }
 
 impl Sockets {
@@ -119,7 +121,8 @@ impl Sockets {
         self.by_client.insert(client, stream);
         let mut decoder = RequestDecoder::new();
         decoder.set_limits(self.limits);
-        self.by_stream.insert(stream, Socket { client, decoder, paused: false, backlog: false, stranger: false });
+        let socket = Socket { client, decoder, paused: false, backlog: false, stranger: false, moved: reactor.now() };
+        self.by_stream.insert(stream, socket);
     }
 
     /// Whether the stream is a client's.
@@ -162,12 +165,21 @@ impl Sockets {
             match reactor.read(stream, &mut self.incoming) {
                 Read::Data(n) => {
                     read = true;
+                    socket.moved = reactor.now();
                     client.net_in += n as u64;
                     client.last_active = reactor.now();
                     desk.stats.net_in += n as u64;
                     desk.stats.reads += 1;
                     socket.decoder.extend(&self.incoming);
                     socket.backlog = true;
+                }
+                // It asks nothing more, and is owed what it has asked for.
+                Read::Eof if client.waiting() > 0 => {
+                    socket.moved = reactor.now();
+                    reactor.keep_writing(stream);
+                    let client = socket.client;
+                    desk.clients.close_after_reply(client);
+                    return;
                 }
                 // An end is reported by `closed`.
                 Read::Blocked | Read::Eof | Read::Failed(_) => return,
@@ -210,6 +222,7 @@ impl Sockets {
         if client.waiting() > 0 {
             match reactor.write(stream, &client.out[client.sent..]) {
                 Write::Wrote(n) => {
+                    socket.moved = reactor.now();
                     client.sent += n;
                     client.net_out += n as u64;
                     desk.stats.net_out += n as u64;
@@ -265,8 +278,9 @@ impl Sockets {
         }
     }
 
-    /// Closes clients that have been silent for longer than `timeout` says (0: never; subscribers may be silent), and
-    /// takes back the input buffers of those that are quiet. To be called about once a second.
+    /// Closes clients that have been silent for longer than `timeout` says (0: never; subscribers may be silent), and those
+    /// that are to be closed and do not read their last replies; takes back the input buffers of those that are quiet. To be
+    /// called about once a second.
     pub fn look_through(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
         let now = reactor.now();
         for socket in self.by_stream.values_mut() {
@@ -275,20 +289,16 @@ impl Sockets {
             }
         }
         let idle_ms = u64::from(desk.options.timeout) * 1000;
-        if idle_ms == 0 {
-            return;
-        }
-        let idle: Vec<ClientId> = desk
-            .clients
-            .iter()
-            .filter(|client| client.subscriptions() == 0 && now.since(client.last_active) > idle_ms)
-            .map(|client| client.id)
-            .collect();
-        for client in idle {
-            if let Some(&stream) = self.by_client.get(&client) {
-                log::debug!("Closing an idle client");
-                self.drop_client(reactor, stream, desk);
-            }
+        let is_late = |socket: &Socket| {
+            let Some(client) = desk.clients.get(socket.client) else { return false };
+            let idle = idle_ms > 0 && client.subscriptions() == 0 && now.since(client.last_active) > idle_ms;
+            idle || (client.close_after_reply && now.since(socket.moved) > limits::LAST_WORDS)
+        };
+        let late: Vec<Token> =
+            self.by_stream.iter().filter(|(_, socket)| is_late(socket)).map(|(stream, _)| *stream).collect();
+        for stream in late {
+            log::debug!("Closing an idle client");
+            self.drop_client(reactor, stream, desk);
         }
     }
 

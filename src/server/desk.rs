@@ -61,6 +61,7 @@ impl Desk {
                     server_log::set_level(level);
                     self.options.change_loglevel(level);
                 }
+                Wish::Password(password) => self.options.change_password(password),
                 Wish::Log(level, text) => log::log!(server_log::level_of(level), "{text}"),
             }
         }

@@ -19,7 +19,7 @@
 //! | `save` | the configuration file as the durable state |
 //! | `log`, `syslog`, `notify`, `listen` | log lines, systemd and upstart, addresses and sockets to listen on |
 //! | `tls` | certificates, at the start and on SIGHUP |
-//! | `scripts`, `resolver` | processes and the one helper thread |
+//! | `scripts`, `resolver` | processes and the helper threads |
 //! | `sys` | what std lacks; the only `unsafe` |
 
 mod access;
@@ -124,7 +124,7 @@ impl Shell {
                 }
             }
             Effect::Log { level, text } => ::log::log!(log::level_of(level), "{text}"),
-            Effect::RunScript { script, argv } => self.untold.extend(self.scripts.start(script, &argv)),
+            Effect::RunScript { script, argv } => self.untold.push(self.scripts.start(script, &argv)),
             Effect::KillScript { script } => self.scripts.kill(script),
             Effect::Resolve { host } => {
                 if let Err(why) = self.resolver.ask(host.clone()) {

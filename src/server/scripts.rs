@@ -18,20 +18,19 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// Starts `argv`; what comes of it is an [`Input`] now (it could not be started) or at a later `reap`.
+    /// Starts `argv`; says whether that went well. The end is told by a later `reap`.
     #[must_use]
-    pub fn start(&mut self, script: ScriptId, argv: &[String]) -> Option<Input> {
+    pub fn start(&mut self, script: ScriptId, argv: &[String]) -> Input {
         let Some((path, arguments)) = argv.split_first() else {
-            return Some(Input::ScriptFailed { script, why: "no script given".into() });
+            return Input::ScriptFailed { script, why: "no script given".into() };
         };
         match Command::new(path).args(arguments).stdin(Stdio::null()).process_group(0).spawn() {
             Ok(child) => {
-                log::trace!("+script-child {}", child.id());
                 // The handle is let go on purpose: `reap` collects by process id, ours and strangers alike.
                 self.running.insert(child.id(), script);
-                None
+                Input::ScriptStarted { script, pid: child.id() }
             }
-            Err(why) => Some(Input::ScriptFailed { script, why: why.to_string() }),
+            Err(why) => Input::ScriptFailed { script, why: why.to_string() },
         }
     }
 
@@ -51,7 +50,6 @@ impl Scripts {
         let mut ended = Vec::new();
         while let Some(child) = sys::reap() {
             if let Some(script) = self.running.remove(&child.pid) {
-                log::trace!("-script-child {} {} {}", child.pid, child.code.unwrap_or(0), child.signal.unwrap_or(0));
                 ended.push(Input::ScriptEnded { script, code: child.code, signal: child.signal });
             }
         }

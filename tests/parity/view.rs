@@ -297,12 +297,34 @@ fn docs(entries: &Wire, container: &str, add: &mut impl FnMut(&str, String)) {
         for field in pair[1].items().chunks_exact(2) {
             match field[0].text().as_str() {
                 "subcommands" => docs(&field[1], &name, add),
-                "since" | "group" => add(&format!("{name} {}", field[0].text()), field[1].show()),
+                "since" | "group" | "doc_flags" | "deprecated_since" | "replaced_by" => {
+                    add(&format!("{name} {}", field[0].text()), field[1].show());
+                }
+                "history" => {
+                    let versions = field[1].items().iter().filter_map(|entry| entry.items().first());
+                    let versions: Vec<String> = versions.map(Wire::text).collect();
+                    add(&format!("{name} history"), format!("{} of {}", field[1].mark(), versions.join(" ")));
+                }
+                "arguments" => add(&format!("{name} arguments"), arguments(&field[1])),
                 // Words about a command are everybody's own.
                 other => add(&format!("{name} {other}"), field[1].mark().to_string()),
             }
         }
     }
+}
+
+/// The tree in one line. What an argument is called is compared where it has a value; 7.0 made up the names of groups, and
+/// had no texts to display.
+fn arguments(list: &Wire) -> String {
+    let of = |arg: &Wire| {
+        let field = |name: &str| arg.items().chunks_exact(2).find(|pair| pair[0].text() == name).map(|pair| &pair[1]);
+        let text = |name: &str| field(name).map(|value| format!(" {name}={}", value.show())).unwrap_or_default();
+        let parts = field("arguments").map(|parts| format!(" {}", arguments(parts))).unwrap_or_default();
+        let name = if parts.is_empty() { text("name") } else { String::new() };
+        let others = ["token", "since", "deprecated_since", "flags"].map(text).concat();
+        format!("{}{}{name}{others}{parts}", arg.mark(), text("type"))
+    };
+    format!("{}({})", list.mark(), list.items().iter().map(of).collect::<Vec<_>>().join("; "))
 }
 
 /// `user <name> <rules>`; gives the name.

@@ -361,6 +361,14 @@ impl Program {
         Some(Program::server("valkey-sentinel", path))
     }
 
+    /// The `redis-server` 8 that `WATCHFIRE_REDIS8` names, as a Sentinel. The one in PATH may be of any age.
+    #[must_use]
+    pub fn redis8_sentinel() -> Option<Program> {
+        std::env::var_os("WATCHFIRE_REDIS8")?;
+        let path = program("WATCHFIRE_REDIS8", "redis-server")?;
+        Some(Program::server("redis8-sentinel", path))
+    }
+
     /// Any server binary, run with `--sentinel`.
     #[must_use]
     pub fn server(name: &str, path: impl Into<PathBuf>) -> Program {

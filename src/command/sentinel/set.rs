@@ -8,7 +8,7 @@ use super::NO_SUCH_MASTER;
 use super::admin::refuse_control;
 use crate::base::glob;
 use crate::config::LogLevel;
-use crate::core::{Change, Options, Tunables};
+use crate::core::{Change, Level, Options, Tunables};
 use crate::resp::{Writer, parse_integer};
 use std::borrow::Cow;
 
@@ -181,15 +181,20 @@ fn config_value<'a>(options: &'a Options, loglevel: LogLevel, key: &str) -> Cow<
     }
 }
 
+/// Our own password, which can be set here and is not shown.
+const REQUIREPASS: &str = "requirepass";
+
 fn config_set(call: &mut Call<'_, '_>) {
     const COMMAND: &str = "SENTINEL CONFIG SET";
     let argv = call.argv;
     let mut options = call.world.sentinel.options().clone();
     let mut loglevel = None;
+    let mut password = None;
     let mut seen: Vec<&str> = Vec::new();
     for at in (3..argv.len()).step_by(2) {
         let word = &argv[at];
-        let Some(&key) = CONFIG_KEYS.iter().find(|key| key.as_bytes().eq_ignore_ascii_case(word)) else {
+        let mut keys = CONFIG_KEYS.iter().chain([&REQUIREPASS]);
+        let Some(&key) = keys.find(|key| key.as_bytes().eq_ignore_ascii_case(word)) else {
             return call.refuse(&[b"ERR Invalid argument '", word, b"' to SENTINEL CONFIG SET"]);
         };
         let Some(value) = argv.get(at + 1) else {
@@ -199,6 +204,10 @@ fn config_set(call: &mut Call<'_, '_>) {
             return call.refuse(&[b"ERR Duplicate argument '", word, b"' to SENTINEL CONFIG SET"]);
         }
         seen.push(key);
+        if key == REQUIREPASS {
+            password = Some(value);
+            continue;
+        }
         if key != "sentinel-pass" && refuse_control(call, at + 1, COMMAND) {
             return;
         }
@@ -209,6 +218,9 @@ fn config_set(call: &mut Call<'_, '_>) {
     if let Some(level) = loglevel {
         call.world.wishes.push(Wish::LogLevel(level));
     }
+    if let Some(password) = password {
+        change_password(call, password);
+    }
     if *call.world.sentinel.options() == options {
         // Nothing for the core, but the log level is in the file too.
         call.world.sentinel.flush_config();
@@ -216,6 +228,21 @@ fn config_set(call: &mut Call<'_, '_>) {
         call.world.sentinel.set_options(call.world.now, options);
     }
     call.ok_after_save();
+}
+
+/// For clients and for the links to peers at once. Where there is an ACL file it alone says how clients log in, as at
+/// the start.
+fn change_password(call: &mut Call<'_, '_>, password: &[u8]) {
+    let world = &mut *call.world;
+    let text = if world.facts.aclfile.is_empty() {
+        world.acl.change_password(password);
+        "The password of this Sentinel was changed."
+    } else {
+        "The password offered to the other Sentinels was changed; how clients log in stays what aclfile says."
+    };
+    world.wishes.push(Wish::Log(Level::Notice, text.to_owned()));
+    world.sentinel.set_own_password(world.now, password);
+    world.wishes.push(Wish::Password(password.to_vec()));
 }
 
 fn change_option(options: &mut Options, loglevel: &mut Option<LogLevel>, key: &str, value: &[u8]) -> Option<()> {

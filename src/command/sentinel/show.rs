@@ -282,8 +282,7 @@ pub(in super::super) fn pending_scripts(call: &mut Call<'_, '_>) {
         reply.bulk("flags");
         reply.bulk(if script.running { "running" } else { "scheduled" });
         reply.bulk("pid");
-        // The core starts no processes and knows none of their numbers.
-        reply.bulk("0");
+        reply.bulk(script.pid.to_string());
         reply.bulk(if script.running { "run-time" } else { "run-delay" });
         call.bulk_number(script.time);
         call.reply().bulk("retry-num");
