@@ -194,7 +194,11 @@ fn numbers_are_read_as_ever_and_doubtful_ones_are_noted() {
         read(format!("{M}sentinel down-after-milliseconds mymaster 12abc\nsentinel parallel-syncs mymaster -3\n"));
     let settings = &loaded.snapshot.masters[0].settings;
     assert_eq!((settings.down_after, settings.parallel_syncs), (12, 0));
-    assert_eq!(loaded.notes, ["line 2: sentinel down-after-milliseconds '12abc' is read as 12"]);
+    let notes = [
+        "line 2: sentinel down-after-milliseconds '12abc' is read as 12",
+        "mymaster: parallel-syncs is 0, which counts as 1",
+    ];
+    assert_eq!(loaded.notes, notes);
 }
 
 #[test]

@@ -352,6 +352,25 @@ fn a_peer_that_ended_its_half_and_then_leaves_is_reported() {
 }
 
 #[test]
+fn an_end_that_comes_between_the_poll_and_the_read_is_seen() {
+    // The read empties the socket and stops short of the end, of which this poll has not heard.
+    let (mut reactor, mut story, addr) = serve(None::<std::net::TcpStream>, |reactor, client, event| {
+        if let Event::Readable(stream) = event {
+            if let Some(client) = client.take() {
+                client.shutdown(Shutdown::Write).unwrap();
+            }
+            drain(reactor, *stream, &mut Vec::new());
+        }
+        Next::Done
+    });
+    let mut client = client(addr);
+    client.write_all(b"last words").unwrap();
+    story.state = Some(client);
+    until(&mut reactor, &mut story, |s| !s.closed().is_empty());
+    assert_eq!(story.closed(), [(story.accepted()[0], CloseReason::Eof)]);
+}
+
+#[test]
 fn a_handler_that_closes_at_the_end_itself_is_not_told_again() {
     let (mut reactor, mut story, addr) = serve(0, |reactor, ends, event| {
         if let Event::Readable(stream) = event

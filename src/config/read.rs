@@ -571,6 +571,9 @@ impl Masters {
             snapshot.current_epoch = snapshot.current_epoch.max(master.config_epoch);
             let own = snapshot.myid;
             let (name, host, port) = (&master.name, &master.host, master.port);
+            if master.settings.parallel_syncs == 0 {
+                notes.push(format!("{name}: parallel-syncs is 0, which counts as 1"));
+            }
             master.known_peers.retain(|peer| {
                 let keep = Some(peer.run_id) != own;
                 if !keep {

@@ -6,7 +6,7 @@
 use super::effect::Level;
 use super::failover::{Failover, Step};
 use super::ids::{Addr, MasterId, RunId};
-use super::model::{Expect, Link, Master};
+use super::model::{Expect, Link, Master, Peer};
 use super::operator::{Answer, Vote};
 use super::{EPOCH_MAX, Plant, Sentinel, current_addr};
 use crate::base::Millis;
@@ -36,22 +36,26 @@ impl Sentinel {
             Some(failover) if sought => failover.epoch,
             _ => told_epoch,
         };
+        let old = |at: Millis, span: u64| now.since(at) > span;
+        let due = |peer: &Peer| match urgency {
+            Urgency::Votes => true,
+            Urgency::Echo => peer.echo && peer.echoed.is_none_or(|at| now >= at + ECHO_GAP),
+            Urgency::Routine => {
+                peer.heard.is_none_or(|at| old(at, period))
+                    && peer.asked.is_none_or(|at| !peer.asking || old(at, period))
+            }
+        };
+        // This is looked at with every reply while a master is down, and mostly nobody is to be asked.
+        if !master.peers.values().any(due) {
+            return;
+        }
         let me = self.identity.myid;
         let voice = if sought { me.as_str() } else { "*" };
         let (host, port) = (self.out.host(&master.node.addr), master.node.addr.port.to_string());
         let epoch_text = epoch.to_string();
         for peer in master.peers.values_mut() {
-            let old = |at: Millis, span: u64| now.since(at) > span;
-            let due = match urgency {
-                Urgency::Votes => true,
-                Urgency::Echo => peer.echo && peer.echoed.is_none_or(|at| now >= at + ECHO_GAP),
-                Urgency::Routine => {
-                    peer.heard.is_none_or(|at| old(at, period))
-                        && peer.asked.is_none_or(|at| !peer.asking || old(at, period))
-                }
-            };
             let Some(link) = self.links.get_mut(&peer.link) else { continue };
-            if !due || !link.cmd.is_up() {
+            if !due(peer) || !link.cmd.is_up() {
                 continue;
             }
             let args: [&[u8]; 6] = [

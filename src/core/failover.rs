@@ -267,7 +267,8 @@ impl Sentinel {
         };
         let (target_addr, target_down) = (target.node.addr.clone(), target.node.sdown.is_some());
         let timed_out = now.since(failover.changed) > master.settings.failover_timeout;
-        let parallel = master.settings.parallel_syncs as usize;
+        // A file may say 0, as it always could; replicas that wait out the failover-timeout help nobody.
+        let parallel = master.settings.parallel_syncs.max(1) as usize;
         let reconf_timeout = self.tunables.slave_reconf_timeout;
 
         let late: Vec<ReplicaId> = others(master.replicas.values(), promoted)

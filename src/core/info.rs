@@ -132,11 +132,11 @@ impl Node {
 }
 
 impl Sentinel {
-    pub(super) fn master_info(&mut self, now: Millis, id: MasterId, text: &[u8]) {
-        let report = InfoReport::parse(text);
+    pub(super) fn master_info(&mut self, now: Millis, id: MasterId, text: Vec<u8>) {
+        let report = InfoReport::parse(&text);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let first = master.node.info.is_none();
-        master.node.info = Some(CachedInfo { at: now, text: text.into() });
+        master.node.info = Some(CachedInfo { at: now, text: text.into_boxed_slice() });
         let rebooted = take_run_id(&mut master.node, report.run_id);
         if rebooted {
             if master.settings.reboot_down_after > 0 {
@@ -237,11 +237,11 @@ impl Sentinel {
         self.leave_link(replica.node.link, id);
     }
 
-    pub(super) fn replica_info(&mut self, now: Millis, id: MasterId, replica: ReplicaId, text: &[u8]) {
-        let report = InfoReport::parse(text);
+    pub(super) fn replica_info(&mut self, now: Millis, id: MasterId, replica: ReplicaId, text: Vec<u8>) {
+        let report = InfoReport::parse(&text);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(node) = master.replicas.get_mut(&replica) else { return };
-        node.node.info = Some(CachedInfo { at: now, text: text.into() });
+        node.node.info = Some(CachedInfo { at: now, text: text.into_boxed_slice() });
         let rebooted = take_run_id(&mut node.node, report.run_id);
         node.take(now, &report);
         let follows = node.master_addr.clone();

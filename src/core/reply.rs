@@ -26,12 +26,12 @@ impl Sentinel {
             (Expect::Ping, reply) => self.ping_reply(now, id, &reply),
             (Expect::InfoMaster(master), Reply::Bulk(text)) => self.if_ours(master, id, |this| {
                 this.clear_info_mark(master, None);
-                this.master_info(now, master, &text);
+                this.master_info(now, master, text);
             }),
             (Expect::InfoReplica(master, replica), Reply::Bulk(text)) => {
                 self.clear_info_mark(master, Some(replica));
                 if self.masters.get(&master).is_some_and(|master| master.replicas.contains_key(&replica)) {
-                    self.replica_info(now, master, replica, &text);
+                    self.replica_info(now, master, replica, text);
                 }
             }
             (Expect::InfoMaster(master), _) => self.clear_info_mark(master, None),
@@ -115,42 +115,42 @@ impl Sentinel {
             link.active_ping = None;
             link.cmd_free_redial = true;
         }
-        let owner = link.owner.clone();
         if pong
-            && let Owner::Master(master) = owner
-            && let Some(master) = self.masters.get_mut(&master)
+            && let Owner::Master(master) = &link.owner
+            && let Some(master) = self.masters.get_mut(master)
         {
             master.rebooted = None;
         }
         if busy {
-            self.kill_script(id, &owner);
+            self.kill_script(id);
         }
-        if self.owner_is_down(&owner) {
+        if self.owner_is_down(id) {
             self.touch_owner(now, id);
         }
     }
 
-    fn owner_is_down(&self, owner: &Owner) -> bool {
-        match owner {
-            Owner::Master(master) => self.masters.get(master).is_some_and(|master| master.node.sdown.is_some()),
-            Owner::Replica(master, replica) => self
+    fn owner_is_down(&self, link: LinkId) -> bool {
+        match self.links.get(&link).map(|link| &link.owner) {
+            None => false,
+            Some(Owner::Master(master)) => self.masters.get(master).is_some_and(|master| master.node.sdown.is_some()),
+            Some(Owner::Replica(master, replica)) => self
                 .masters
                 .get(master)
                 .and_then(|master| master.replicas.get(replica))
                 .is_some_and(|replica| replica.node.sdown.is_some()),
-            Owner::Peer(run_id, masters) => masters
+            Some(Owner::Peer(_, masters)) => masters
                 .iter()
                 .filter_map(|master| self.masters.get(master))
-                .any(|master| master.peers.values().any(|peer| peer.run_id == *run_id && peer.sdown.is_some())),
+                .any(|master| master.peers.values().any(|peer| peer.link == link && peer.sdown.is_some())),
         }
     }
 
     /// A server stuck in a script and down for us: end the script, once until it recovers.
-    fn kill_script(&mut self, id: LinkId, owner: &Owner) {
-        let (master, replica) = match owner {
-            Owner::Master(master) => (*master, None),
-            Owner::Replica(master, replica) => (*master, Some(*replica)),
-            Owner::Peer(..) => return,
+    fn kill_script(&mut self, id: LinkId) {
+        let (master, replica) = match self.links.get(&id).map(|link| &link.owner) {
+            Some(Owner::Master(master)) => (*master, None),
+            Some(Owner::Replica(master, replica)) => (*master, Some(*replica)),
+            Some(Owner::Peer(..)) | None => return,
         };
         let Some(master) = self.masters.get_mut(&master) else { return };
         let node = match replica {

@@ -77,6 +77,7 @@ pub struct Settings {
     pub quorum: u32,
     pub down_after: u64,
     pub failover_timeout: u64,
+    /// 0 counts as 1.
     pub parallel_syncs: u32,
     /// 0: a rebooted master is not down for that reason.
     pub reboot_down_after: u64,

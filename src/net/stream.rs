@@ -106,9 +106,11 @@ pub(super) struct Stream {
     /// None at the other end of a Unix socket.
     pub(super) peer: Option<SocketAddr>,
     pub(super) connecting: bool,
-    /// Sticky: set by the poll, cleared by `WouldBlock` alone.
+    /// Sticky: set by the poll, cleared by `WouldBlock`, and `readable` also by a read that the socket could not fill.
     pub(super) readable: bool,
     pub(super) writable: bool,
+    /// The poll has said that the peer's half is closed, or worse: reads go on until they have said so, too.
+    hung_up: bool,
     /// The interests: reads are wanted unless paused, a write only while armed.
     pub(super) reading: bool,
     pub(super) armed: bool,
@@ -140,6 +142,7 @@ impl Stream {
             connecting,
             readable: false,
             writable: !connecting,
+            hung_up: false,
             reading: true,
             armed: false,
             woken: false,
@@ -232,6 +235,7 @@ impl Stream {
             Ok(n) => {
                 into.extend_from_slice(&scratch[..n]);
                 self.read += n;
+                self.took(n, room);
                 return Read::Data(n);
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -241,6 +245,12 @@ impl Stream {
             Err(e) => self.end = Some(CloseReason::of(&e)),
         }
         self.report_end()
+    }
+
+    /// A read that brought less than it could has emptied the socket: whatever comes now is a new edge, and the read that
+    /// would only say `WouldBlock` is saved. An end that stood behind the bytes was part of this edge and brings no other.
+    fn took(&mut self, n: usize, room: usize) {
+        self.readable = n == room || self.hung_up;
     }
 
     /// As [`Stream::read`], through TLS.
@@ -283,6 +293,7 @@ impl Stream {
                 if let Err(text) = tls.take(&scratch[..n]) {
                     self.end = Some(CloseReason::Tls(text));
                 }
+                self.took(n, room);
                 // What TLS has to say to that: the next flight, an alert.
                 if let Err(why) = self.flush_tls() {
                     self.end.get_or_insert(why);
@@ -420,6 +431,7 @@ impl Stream {
     /// What the poll said.
     pub(super) fn note(&mut self, event: &mio::event::Event) {
         // Errors and hang-ups set both bits: the read or write that follows learns the particulars.
+        self.hung_up |= event.is_read_closed() || event.is_error();
         self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
         self.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
     }

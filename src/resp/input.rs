@@ -2,7 +2,8 @@
 //!
 //! Three things keep its cost linear. Consumed bytes are only skipped; what remains is moved to the front once it is no
 //! longer than what was skipped, so that every byte pays for at most one move. The search for a line end resumes where it
-//! stopped. And an empty buffer starts again at the front, giving back its memory if a burst had made it large.
+//! stopped. And an empty buffer starts again at the front, giving back its memory if a burst had made it large. One that is
+//! [lent](Input::lend) its bytes holds no memory at all between two readings.
 
 use crate::base::limits;
 
@@ -27,6 +28,31 @@ impl Input {
             self.bytes = Vec::new();
         }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes the bytes of a buffer that many share and leaves it empty. They are moved, not copied, unless older ones wait
+    /// here; then the buffer stays where it is.
+    pub fn lend(&mut self, shared: &mut Vec<u8>) {
+        if self.len() == 0 {
+            *self = Input { bytes: std::mem::take(shared), ..Input::default() };
+        } else {
+            self.extend(shared);
+            shared.clear();
+        }
+    }
+
+    /// Gives the buffer back to those who share it, and keeps memory for what could not be consumed alone.
+    pub fn reclaim(&mut self, shared: &mut Vec<u8>) {
+        let lent = shared.capacity() == 0;
+        if lent || self.len() == 0 {
+            let rest = self.rest().to_vec();
+            let mut bytes = std::mem::replace(&mut self.bytes, rest);
+            self.start = 0;
+            if lent {
+                bytes.clear();
+                *shared = bytes;
+            }
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -71,13 +97,6 @@ impl Input {
     pub fn heap(&self) -> usize {
         self.bytes.capacity()
     }
-
-    /// Gives back all memory if nothing is buffered.
-    pub fn release(&mut self) {
-        if self.len() == 0 {
-            *self = Input::default();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -102,6 +121,27 @@ mod tests {
         input.consume(rest);
         input.extend(b"x");
         assert!(input.heap() < limits::BUFFER_KEPT, "a burst does not bind its memory for ever");
+    }
+
+    #[test]
+    fn a_shared_buffer_comes_back_and_only_what_is_left_of_it_is_kept() {
+        let mut shared = Vec::with_capacity(1000);
+        let mut input = Input::default();
+        let mut receive = |input: &mut Input, bytes: &[u8], consumed: usize| {
+            shared.extend_from_slice(bytes);
+            input.lend(&mut shared);
+            input.consume(consumed);
+            input.reclaim(&mut shared);
+            assert!(shared.is_empty() && shared.capacity() == 1000, "it is there for the next");
+        };
+        receive(&mut input, b"all of it", 9);
+        assert_eq!(input.heap(), 0);
+        receive(&mut input, b"all but this", 8);
+        assert_eq!((input.rest(), input.heap()), (b"this".as_slice(), 4));
+        receive(&mut input, b" and that", 0);
+        assert_eq!(input.rest(), b"this and that");
+        receive(&mut input, b"!", 14);
+        assert_eq!((input.len(), input.heap()), (0, 0));
     }
 
     #[test]

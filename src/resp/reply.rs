@@ -64,6 +64,17 @@ impl ReplyDecoder {
         self.input.extend(bytes);
     }
 
+    /// As [`ReplyDecoder::extend`], and takes the buffer along until [`ReplyDecoder::reclaim`]: nothing is copied, and a
+    /// decoder between two replies holds no memory.
+    pub fn lend(&mut self, shared: &mut Vec<u8>) {
+        self.input.lend(shared);
+    }
+
+    /// Gives a lent buffer back, emptied; to be called when `next` has nothing more to give.
+    pub fn reclaim(&mut self, shared: &mut Vec<u8>) {
+        self.input.reclaim(shared);
+    }
+
     /// The next reply; `None` when more bytes are needed. After an error the stream has lost its frame: the same error
     /// comes back for ever, and the connection should be closed.
     #[allow(clippy::should_implement_trait, reason = "not an iterator: an end is never final, more bytes may come")]

@@ -50,6 +50,7 @@ pub struct Sockets {
     /// How those that come through the Unix socket are shown.
     unix_name: String,
     argv: Argv,
+    /// Where bytes land: lent to the decoder of the client they came from, and empty in between.
     incoming: Vec<u8>,
 }
 
@@ -139,6 +140,7 @@ impl Sockets {
         loop {
             if socket.backlog {
                 socket.execute(&mut self.argv, self.limits, desk, reactor.now(), &mut requests);
+                socket.decoder.reclaim(&mut self.incoming);
             }
             let Some(client) = desk.clients.get_mut(socket.client) else { return };
             client.query_buffered = socket.decoder.buffered();
@@ -161,7 +163,6 @@ impl Sockets {
                 reactor.wake(stream);
                 return;
             }
-            self.incoming.clear();
             match reactor.read(stream, &mut self.incoming) {
                 Read::Data(n) => {
                     read = true;
@@ -170,7 +171,7 @@ impl Sockets {
                     client.last_active = reactor.now();
                     desk.stats.net_in += n as u64;
                     desk.stats.reads += 1;
-                    socket.decoder.extend(&self.incoming);
+                    socket.decoder.lend(&mut self.incoming);
                     socket.backlog = true;
                 }
                 // It asks nothing more, and is owed what it has asked for.

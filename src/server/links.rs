@@ -31,6 +31,7 @@ pub struct Links {
     complaints: BTreeMap<SocketAddr, String>,
     /// What the core has to hear and could not be told in the middle of an effect.
     untold: VecDeque<Input>,
+    /// Where bytes land: lent to the decoder of the line they came on, and empty in between.
     incoming: Vec<u8>,
 }
 
@@ -86,9 +87,13 @@ impl Links {
     }
 
     /// Queues bytes; for a connection that is gone they are dropped.
-    pub fn send(&mut self, conn: ConnId, bytes: &[u8]) {
+    pub fn send(&mut self, conn: ConnId, bytes: Vec<u8>) {
         if let Some(line) = self.by_conn.get_mut(&conn) {
-            line.out.extend_from_slice(bytes);
+            if line.out.is_empty() {
+                line.out = bytes;
+            } else {
+                line.out.extend_from_slice(&bytes);
+            }
             if line.up && !line.queued {
                 line.queued = true;
                 self.dirty.push(conn);
@@ -154,24 +159,25 @@ impl Links {
         let Some(&conn) = self.by_stream.get(&stream) else { return };
         let Some(line) = self.by_conn.get_mut(&conn) else { return };
         loop {
-            self.incoming.clear();
             match reactor.read(stream, &mut self.incoming) {
                 Read::Data(_) => {}
                 // An end is reported by `closed`.
                 Read::Blocked | Read::Eof | Read::Failed(_) => return,
             }
             let first = !std::mem::replace(&mut line.heard, true);
-            if first && !self.complaints.is_empty() && !self.incoming.starts_with(&TLS_ALERT) {
+            let alert = self.incoming.starts_with(&TLS_ALERT);
+            if first && !self.complaints.is_empty() && !alert {
                 // It has come about after all; the next failure is news again.
                 self.complaints.remove(&line.to);
             }
-            line.decoder.extend(&self.incoming);
+            line.decoder.lend(&mut self.incoming);
             loop {
                 match line.decoder.next() {
                     Ok(Some(reply)) => sentinel.handle(now, Input::Reply { conn, kind: line.kind, reply }),
                     Ok(None) => break,
                     Err(error) => {
-                        let (to, alert) = (line.to, self.incoming.starts_with(&TLS_ALERT));
+                        let to = line.to;
+                        line.decoder.reclaim(&mut self.incoming);
                         if alert && self.tls.is_none() {
                             self.complain(
                                 to,
@@ -186,6 +192,7 @@ impl Links {
                     }
                 }
             }
+            line.decoder.reclaim(&mut self.incoming);
         }
     }
 

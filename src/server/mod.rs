@@ -115,7 +115,7 @@ impl Shell {
                 *saved = Some(ok && saved.unwrap_or(true));
             }
             Effect::Connect { conn, to, kind } => self.links.connect(reactor, conn, to, kind),
-            Effect::Send { conn, bytes } => self.links.send(conn, &bytes),
+            Effect::Send { conn, bytes } => self.links.send(conn, bytes),
             Effect::Close { conn } => self.links.close(reactor, conn),
             Effect::Event { level, channel, payload } => {
                 ::log::log!(log::level_of(level), "{channel} {payload}");

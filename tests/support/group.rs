@@ -29,6 +29,8 @@ pub struct Plan {
     pub parallel_syncs: usize,
     /// More lines for the configuration file of every Sentinel.
     pub lines: Vec<String>,
+    /// The `myid` of each Sentinel; those beyond the list draw their own.
+    pub ids: Vec<String>,
 }
 
 impl Plan {
@@ -45,6 +47,7 @@ impl Plan {
             failover_timeout: 10_000,
             parallel_syncs: 1,
             lines: Vec::new(),
+            ids: Vec::new(),
         }
     }
 
@@ -88,6 +91,13 @@ impl Plan {
     #[must_use]
     pub fn line(mut self, line: &str) -> Plan {
         self.lines.push(line.to_string());
+        self
+    }
+
+    /// Sentinels with ids that are the same in every group: what hangs on ids then hangs on the index.
+    #[must_use]
+    pub fn ids(mut self, ids: &[String]) -> Plan {
+        self.ids = ids.to_vec();
         self
     }
 
@@ -137,7 +147,9 @@ impl Plan {
             format!("sentinel parallel-syncs {name} {}", self.parallel_syncs),
         ];
         lines.extend(self.lines);
-        for program in &self.sentinels {
+        for (index, program) in self.sentinels.iter().enumerate() {
+            let id = self.ids.get(index).map(|id| format!("sentinel myid {id}"));
+            let lines: Vec<String> = lines.iter().cloned().chain(id).collect();
             group.sentinels.push(Sentinel::start(program, &lines));
         }
         group
