@@ -71,6 +71,7 @@ impl Sentinel {
             let text = format!("{} quorum {quorum}", self.out.master(master));
             self.out.alert(master, "+monitor", text);
         }
+        self.doubt_name(name);
         self.act(now, id);
         id
     }

@@ -93,6 +93,17 @@ impl Sentinel {
         }
     }
 
+    /// A name that no hello can carry: its fields are joined by commas, and none may be empty.
+    pub(super) fn doubt_name(&mut self, name: &str) {
+        if name.is_empty() || name.contains(',') {
+            let text = format!(
+                "No hello can tell other Sentinels of a master named \"{name}\": we will not meet any of them, and a \
+                 quorum above 1 cannot be reached"
+            );
+            self.out.log(Level::Warning, text);
+        }
+    }
+
     /// A master says how far its data goes. Less than was known before, from it or from its predecessor, means that
     /// writes are gone: it restarted without them, or took over without having had them.
     pub(super) fn watch_offset(&mut self, id: MasterId, offset: u64) {

@@ -13,6 +13,14 @@ const REPLICAS_MAX: usize = 1_024;
 /// Longest host name believed.
 const HOST_MAX: usize = 253;
 
+/// So much of an INFO is kept for `SENTINEL INFO-CACHE`, in bytes. No honest one is longer.
+const TEXT_MAX: usize = 256 * 1024;
+
+fn kept(mut text: Vec<u8>) -> Box<[u8]> {
+    text.truncate(TEXT_MAX);
+    text.into_boxed_slice()
+}
+
 /// The meaning of one INFO text. Parsing is total: what is not understood is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfoReport {
@@ -136,7 +144,7 @@ impl Sentinel {
         let report = InfoReport::parse(&text);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let first = master.node.info.is_none();
-        master.node.info = Some(CachedInfo { at: now, text: text.into_boxed_slice() });
+        master.node.info = Some(CachedInfo { at: now, text: kept(text) });
         let rebooted = take_run_id(&mut master.node, report.run_id);
         if rebooted {
             if master.settings.reboot_down_after > 0 {
@@ -241,7 +249,7 @@ impl Sentinel {
         let report = InfoReport::parse(&text);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(node) = master.replicas.get_mut(&replica) else { return };
-        node.node.info = Some(CachedInfo { at: now, text: text.into_boxed_slice() });
+        node.node.info = Some(CachedInfo { at: now, text: kept(text) });
         let rebooted = take_run_id(&mut node.node, report.run_id);
         node.take(now, &report);
         let follows = node.master_addr.clone();
