@@ -1,6 +1,6 @@
 //! What operators change: masters come and go, settings, options, the forced failover; and the snapshot.
 
-use super::ids::{Addr, LinkId, MasterId};
+use super::ids::{Addr, LinkId, MasterId, is_host};
 use super::model::{Master, Node, Owner, Role};
 use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunables, Vote};
 use super::snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
@@ -15,7 +15,8 @@ impl Sentinel {
         if self.names.contains_key(name) {
             return Err(MonitorError::DuplicateName);
         }
-        let addr = self.locate(Addr::new(host, port)).ok_or(MonitorError::BadHost)?;
+        let addr = is_host(host).then(|| Addr::new(host, port)).and_then(|addr| self.locate(addr));
+        let addr = addr.ok_or(MonitorError::BadHost)?;
         let settings = Settings {
             down_after: self.tunables.default_down_after,
             failover_timeout: self.tunables.default_failover_timeout,

@@ -10,8 +10,6 @@ use crate::base::{Millis, quote};
 
 /// Peers of one master; a group has a handful, and whoever announces more is inventing them.
 const PEERS_MAX: usize = 256;
-/// Longest host that is taken from a peer: a DNS name's limit.
-const HOST_MAX: usize = 253;
 
 /// A well-formed hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,9 +49,7 @@ impl Hello {
 }
 
 fn addr(host: &str, port: &str) -> Option<Addr> {
-    let port = u16::try_from(number(port)?).ok().filter(|&port| port != 0)?;
-    let good = !host.is_empty() && host.len() <= HOST_MAX && !host.contains(char::is_whitespace);
-    good.then(|| Addr::new(host, port))
+    Addr::told(host, u16::try_from(number(port)?).ok()?)
 }
 
 /// Digits only: no sign, no blank.

@@ -2,16 +2,14 @@
 
 use super::effect::Level;
 use super::failover::Step;
-use super::ids::{Addr, MasterId, ReplicaId, RunId};
+use super::ids::{Addr, MasterId, ReplicaId, RunId, is_host};
 use super::link::renamed;
 use super::model::{CachedInfo, Expect, Master, Node, Owner, Reconf, Replica, Role};
 use super::{Sentinel, current_addr};
-use crate::base::{Millis, quote};
+use crate::base::Millis;
 
 /// Replicas taken from one INFO, and known of one master in all; a server that lists more is not one.
 const REPLICAS_MAX: usize = 1_024;
-/// Longest host name believed.
-const HOST_MAX: usize = 253;
 
 /// So much of an INFO is kept for `SENTINEL INFO-CACHE`, in bytes. No honest one is longer.
 const TEXT_MAX: usize = 256 * 1024;
@@ -69,7 +67,7 @@ impl InfoReport {
                     _ => None,
                 }
             }
-            b"master_host" => self.master_host = good_host(value).map(str::to_owned),
+            b"master_host" => self.master_host = is_host(value).then(|| value.to_owned()),
             b"master_port" => self.master_port = value.parse().ok(),
             b"master_link_status" => self.link_up = Some(value.eq_ignore_ascii_case("up")),
             b"master_link_down_since_seconds" => self.link_down_seconds = value.parse().unwrap_or(0),
@@ -106,13 +104,7 @@ fn replica_addr(value: &str) -> Option<Addr> {
 }
 
 fn usable(host: &str, port: &str) -> Option<Addr> {
-    let port: u16 = port.parse().ok().filter(|&port| port != 0)?;
-    Some(Addr::new(good_host(host)?, port))
-}
-
-fn good_host(host: &str) -> Option<&str> {
-    let odd = host.is_empty() || host.len() > HOST_MAX || quote::has_control(host.as_bytes());
-    (!odd && !host.contains(char::is_whitespace) && !host.contains('%')).then_some(host)
+    Addr::told(host, port.parse().ok()?)
 }
 
 impl Node {
