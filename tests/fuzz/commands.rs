@@ -51,7 +51,7 @@ fn kind(line: &&[u8]) -> u64 {
 
 #[test]
 fn conversations() {
-    run("commands", &seeds(), WORDS, 300, |choices, input| {
+    run("commands", &seeds(), WORDS, 600, |choices, input| {
         let mut bench = if choices.below(2) == 0 { Bench::new() } else { Bench::alive() };
         if choices.below(4) == 0 {
             bench.acl.require_password(b"x");

@@ -124,7 +124,7 @@ const WORDS: &[&[u8]] = &[
 
 #[test]
 fn configurations() {
-    run("config", SEEDS, WORDS, 500, |choices, input| {
+    run("config", SEEDS, WORDS, 1_000, |choices, input| {
         // Every word is kept, some twice, and a master's settings take a kilobyte for a short line.
         let most = 200 * input.len() + 64 * 1024;
         if choices.below(8) == 0 {

@@ -91,7 +91,7 @@ const WORDS: &[&[u8]] = &[
 
 #[test]
 fn hellos() {
-    run("hello", SEEDS, WORDS, 250, |choices, input| {
+    run("hello", SEEDS, WORDS, 600, |choices, input| {
         let mut understood = 0;
         for payload in input.split(|&byte| byte == b'\n').chain([input]) {
             let Some(hello) = memory::within(4 * payload.len() + 4096, || Hello::parse(payload)) else { continue };

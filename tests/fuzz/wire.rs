@@ -75,7 +75,7 @@ const REQUEST_WORDS: &[&[u8]] = &[
 
 #[test]
 fn requests_in_any_pieces() {
-    run("requests", REQUEST_SEEDS, REQUEST_WORDS, 2_000, |choices, input| {
+    run("requests", REQUEST_SEEDS, REQUEST_WORDS, 1_000, |choices, input| {
         let limits = match choices.below(3) {
             0 => RequestLimits::TRUSTED,
             1 => RequestLimits::UNAUTHENTICATED,
