@@ -103,6 +103,7 @@ fn lines_of_words() {
         b"sentinel monitor mymaster 127.0.0.1 6379 2",
         b"a\"b c\" 'd\\'e' \"\\x41\\n\\r\\t\\a\\b\\\\\\\"\" \\z",
         b"\x0b\x0c \"\" ''",
+        b"'\"' \"a\\\"b\" '#' \"\\\\\" \"'\"",
         b"requirepass \"se cret#\"",
     ];
     let words: &[&[u8]] =
