@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stats::Samples;
-use support::process::{Folder, Program, Redis, clean_up_on_panic};
+use support::process::{Folder, Program, Redis, clean_up, clean_up_on_panic};
 use table::{Cell, Row};
 
 /// Set when the limit of open files has been raised.
@@ -198,6 +198,7 @@ fn main() -> ExitCode {
     let reference = contestants.iter().position(|program| program.name == "redis-sentinel");
     let mut bench = Bench { contestants, rounds: 0, quick: options.quick, redis: Redis::program() };
     let names: Vec<String> = bench.contestants.iter().map(|program| program.name.clone()).collect();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut rows = Vec::new();
     for section in &options.sections {
         bench.rounds = options.rounds.unwrap_or(if options.quick { section.rounds.min(3) } else { section.rounds });
@@ -206,13 +207,14 @@ fn main() -> ExitCode {
         for note in &report.notes {
             println!("  {note}");
         }
+        println!("  load average {} on {cores} cores", proc::load_average());
         if !report.rows.is_empty() {
-            println!("\n{}", table::render(&names, reference, &report.rows));
+            println!("\n{}", table::render(&names, reference, &report.rows, true));
         }
         rows.extend(report.rows);
     }
     if options.sections.len() > 1 {
-        println!("\n{}", table::render(&names, reference, &rows));
+        println!("\nAll, as README has it:\n\n{}", table::render(&names, reference, &rows, false));
     }
     let missed: Vec<&Row> = rows.iter().filter(|row| row.is_met(reference) == Some(false)).collect();
     println!("{} rows, {} goals missed", rows.len(), missed.len());
@@ -260,7 +262,7 @@ fn raise_open_files() -> Option<std::io::Error> {
     Some(shell.args(std::env::args_os().skip(1)).env(RAISED, "yes").exec())
 }
 
-/// Ctrl-C ends all children and removes all folders, as a panic does.
+/// Ctrl-C ends all children and removes all folders.
 fn die_of_signals() {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGINT, libc::SIGTERM] {
@@ -271,9 +273,9 @@ fn die_of_signals() {
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(Duration::from_millis(50));
-            if interrupted.load(Ordering::Relaxed) {
-                // The hook may find its list in use, and then returns; so once more.
-                let _ = std::panic::catch_unwind(|| panic!("interrupted"));
+            if interrupted.load(Ordering::Relaxed) && clean_up() {
+                eprintln!("interrupted");
+                std::process::exit(130);
             }
         }
     });

@@ -88,5 +88,12 @@ fn the_table_stands_in_columns() {
 | kill: agreed   |  9.8 (25) |  1,257 (1,333) |   128× | ≤ 12 | yes |
 | queries        |       130 |              – |        | ≥ 1× |     |
 ";
-    assert_eq!(render(&names, Some(1), &rows), expected);
+    assert_eq!(render(&names, Some(1), &rows, true), expected);
+    let expected = "\
+| median (worst) | watchfire | redis-sentinel | better |
+|----------------|----------:|---------------:|-------:|
+| kill: agreed   |  9.8 (25) |  1,257 (1,333) |   128× |
+| queries        |       130 |              – |        |
+";
+    assert_eq!(render(&names, Some(1), &rows, false), expected);
 }

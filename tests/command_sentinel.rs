@@ -3,8 +3,10 @@
 mod command_support;
 
 use command_support::{Bench, MASTER_RUN_ID, MYID, PEER, REPLICA_RUN_ID, field, golden, pairs};
-use watchfire::command::COMMANDS;
+use std::collections::BTreeMap;
+use watchfire::command::{COMMANDS, ClientId};
 use watchfire::core::Snapshot;
+use watchfire::resp::{Reply, ReplyDecoder};
 
 const NO_MASTER: &str = "-ERR No such master with that name\r\n";
 
@@ -180,7 +182,7 @@ fn r74_every_subcommand_answers_a_wrong_number_of_words_with_an_arity_error() {
         ("ckquorum", 3),
         ("config", -4),
         ("debug", -2),
-        ("failover", 3),
+        ("failover", -3),
         ("flushconfig", 2),
         ("get-master-addr-by-name", 3),
         ("help", 2),
@@ -340,6 +342,15 @@ fn a_failover_is_refused_or_begun() {
     let client = bench.client();
     assert_eq!(bench.ask(client, "SENTINEL failover nope"), NO_MASTER);
     assert_eq!(bench.ask(client, "SENTINEL failover mymaster"), "-NOGOODSLAVE No suitable replica to promote\r\n");
+    // Valkey's option, with its errors in its order.
+    let arity = "-ERR wrong number of arguments for 'sentinel|failover' command\r\n";
+    assert_eq!(bench.ask(client, "SENTINEL failover mymaster coordinated x"), arity);
+    assert_eq!(bench.ask(client, "SENTINEL failover nope foo"), NO_MASTER);
+    assert_eq!(bench.ask(client, "SENTINEL failover mymaster foo"), "-ERR Unknown failover option specified\r\n");
+    assert_eq!(
+        bench.ask(client, "SENTINEL failover mymaster coordinated"),
+        "-NOGOODPRIMARY Primary does not support FAILOVER command\r\n"
+    );
     let mut bench = Bench::alive();
     let client = bench.client();
     assert_eq!(bench.ask(client, "SENTINEL failover mymaster"), "+OK\r\n");
@@ -348,6 +359,16 @@ fn a_failover_is_refused_or_begun() {
     assert!(field(&reply, "flags").contains("failover_in_progress,force_failover"), "{reply}");
     let promoted = bench.ask(client, "SENTINEL replicas mymaster");
     assert!(promoted.contains("slave"), "{promoted}");
+    let mut bench = Bench::alive();
+    let client = bench.client();
+    bench.hand_in(client, &[b"SENTINEL", b"failover", b"mymaster", b"COORDINATED"]);
+    // Before the peers have answered, who vote for nobody here.
+    let other = bench.client();
+    bench.hand_in(other, &[b"SENTINEL", b"master", b"mymaster"]);
+    let reply = String::from_utf8(bench.output(other)).unwrap();
+    assert_eq!(field(&reply, "flags"), "master,failover_in_progress,coordinated_failover");
+    bench.hand_in(other, &[b"SENTINEL", b"failover", b"mymaster", b"coordinated"]);
+    assert_eq!(bench.output(other), b"-INPROG Failover already in progress\r\n");
 }
 
 #[test]
@@ -358,4 +379,87 @@ fn without_masters_everything_is_empty() {
     assert_eq!(bench.ask(client, "ROLE"), "*2\r\n$8\r\nsentinel\r\n*0\r\n");
     assert_eq!(bench.ask(client, "SENTINEL reset *"), ":0\r\n");
     assert!(bench.ask(client, "INFO sentinel").contains("sentinel_masters:0\r\n"));
+}
+
+/// The fields of a RESP3 map, or of a flat RESP2 array.
+fn fields(reply: &Reply) -> BTreeMap<String, Reply> {
+    let text = |reply: &Reply| match reply {
+        Reply::Bulk(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+        other => panic!("a key: {other:?}"),
+    };
+    match reply {
+        Reply::Map(pairs) => pairs.iter().map(|(key, value)| (text(key), value.clone())).collect(),
+        Reply::Array(flat) => flat.chunks(2).map(|pair| (text(&pair[0]), pair[1].clone())).collect(),
+        other => panic!("a map: {other:?}"),
+    }
+}
+
+fn report(bench: &mut Bench, client: ClientId, request: &str) -> Vec<BTreeMap<String, Reply>> {
+    let mut decoder = ReplyDecoder::new();
+    decoder.extend(bench.ask(client, request).as_bytes());
+    match decoder.next().unwrap().unwrap() {
+        Reply::Array(reports) => reports.iter().map(fields).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_failover_report_is_a_timeline_in_both_protocols() {
+    let mut bench = Bench::alive();
+    let client = bench.client();
+    assert_eq!(bench.ask(client, "SENTINEL failover-report"), "*0\r\n");
+    assert_eq!(bench.ask(client, "SENTINEL failover-report nope"), NO_MASTER);
+    assert_eq!(
+        bench.ask(client, "SENTINEL failover-report mymaster x"),
+        "-ERR wrong number of arguments for 'sentinel|failover-report' command\r\n"
+    );
+    assert_eq!(bench.ask(client, "SENTINEL failover mymaster"), "+OK\r\n");
+    bench.pass(50);
+    let flat = report(&mut bench, client, "SENTINEL failover-report mymaster");
+    assert_eq!(flat, report(&mut bench, client, "SENTINEL FAILOVER-REPORT"));
+    assert!(bench.ask(client, "HELLO 3").starts_with('%'));
+    assert!(bench.ask(client, "SENTINEL failover-report").starts_with("*1\r\n%16\r\n"));
+    let maps = report(&mut bench, client, "SENTINEL failover-report mymaster");
+    let bulk = |text: &str| Reply::Bulk(text.into());
+    for reports in [&flat, &maps] {
+        let [report] = &reports[..] else { panic!("{reports:?}") };
+        assert_eq!(report["name"], bulk("mymaster"));
+        assert_eq!(report["trigger"], bulk("forced"));
+        assert_eq!(report["outcome"], bulk("in-progress"));
+        assert_eq!(report["epoch"], Reply::Integer(1));
+        assert_eq!(report["leader"], bulk(MYID));
+        assert_eq!(report["from"], bulk("127.0.0.1:37001"));
+        assert_eq!(report["to"], bulk("127.0.0.1:37002"));
+        assert_eq!(report["started-ago"], Reply::Integer(50));
+        assert_eq!(report["refused"], Reply::Array(vec![]));
+        let Reply::Array(steps) = &report["steps"] else { panic!("{report:?}") };
+        let steps: Vec<_> = steps.iter().map(fields).collect();
+        assert_eq!(steps[0]["step"], bulk("+try-failover"));
+        assert_eq!(steps[0]["since-start"], Reply::Integer(0));
+        let (Reply::Integer(alive), Reply::Integer(since)) =
+            (&report["last-sign-of-life"], &steps[0]["since-sign-of-life"])
+        else {
+            panic!("{report:?}")
+        };
+        assert_eq!(-alive, *since);
+        let Reply::Array(votes) = &report["votes"] else { panic!("{report:?}") };
+        assert_eq!(fields(&votes[0])["sentinel"], bulk(PEER));
+    }
+}
+
+#[test]
+fn the_last_sixteen_failovers_are_remembered_newest_first() {
+    let mut bench = Bench::alive();
+    let client = bench.client();
+    for epoch in 1..=20u64 {
+        let port = 37001 + epoch % 2;
+        let hello = format!("127.0.0.1,37104,{PEER},{epoch},mymaster,127.0.0.1,{port},{epoch}");
+        bench.sentinel.hello(bench.now, hello.as_bytes());
+        bench.pass(10);
+    }
+    let reports = report(&mut bench, client, "SENTINEL failover-report mymaster");
+    let epochs: Vec<_> = reports.iter().map(|report| report["epoch"].clone()).collect();
+    assert_eq!(epochs, (5..=20).rev().map(Reply::Integer).collect::<Vec<_>>());
+    assert!(reports.iter().all(|report| report["trigger"] == Reply::Bulk("observed".into())));
+    assert!(reports.iter().all(|report| report["outcome"] == Reply::Bulk("switched".into())));
 }

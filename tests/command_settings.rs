@@ -106,6 +106,28 @@ fn set_takes_every_option_of_the_reference() {
 }
 
 #[test]
+fn set_takes_our_own_options_too_and_master_shows_them_where_they_are_set() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let shown = |bench: &mut Bench| {
+        let reply = bench.ask(client, "SENTINEL MASTER mymaster");
+        let value = |field: &str| {
+            let mut lines = reply.split("\r\n").skip_while(|line| *line != field);
+            lines.nth(2).map(str::to_owned)
+        };
+        (value("down-after-refused"), value("ping-period"))
+    };
+    assert_eq!(shown(&mut bench), (None, None));
+    assert_eq!(bench.ask(client, "SENTINEL SET mymaster down-after-refused 200 PING-period 100"), "+OK\r\n");
+    assert_eq!((settings(&bench).down_after_refused, settings(&bench).ping_period), (200, 100));
+    assert_eq!(shown(&mut bench), (Some("200".into()), Some("100".into())));
+    let saved = bench.saves;
+    assert_eq!(bench.ask(client, "SENTINEL SET mymaster down-after-refused 0 ping-period 0"), "+OK\r\n");
+    assert_eq!(shown(&mut bench), (None, None));
+    assert_eq!(bench.saves, saved + 1);
+}
+
+#[test]
 fn l4_a_set_that_is_refused_has_changed_nothing() {
     let mut bench = Bench::new();
     let client = bench.client();
@@ -132,6 +154,8 @@ fn l4_a_set_that_is_refused_has_changed_nothing() {
         ("failover-timeout 99999999999999999999", invalid("99999999999999999999", "failover-timeout")),
         ("parallel-syncs 0", invalid("0", "parallel-syncs")),
         ("master-reboot-down-after-period -1", invalid("-1", "master-reboot-down-after-period")),
+        ("down-after-refused -1", invalid("-1", "down-after-refused")),
+        ("ping-period x", invalid("x", "ping-period")),
         ("quorum 1 notification-script /bin/true", denied.to_owned()),
         ("client-reconfig-script ''", denied.to_owned()),
         ("deny-scripts-reconfig no", unknown("deny-scripts-reconfig")),

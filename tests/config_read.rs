@@ -71,7 +71,7 @@ fn r09_sentinel_lines_may_stand_in_any_order_and_case() {
          sentinel notification-script m /n\nsentinel client-reconfig-script m /c\nsentinel auth-pass m p\n\
          sentinel auth-user m u\nsentinel config-epoch m 8\nsentinel leader-epoch m 9\nsentinel known-replica m ::1 1\n\
          sentinel known-sentinel m 10.0.0.1 2 {id2}\nsentinel rename-command m CONFIG x\n\
-         sentinel master-reboot-down-after-period m 10\nsentinel current-epoch 11\nsentinel announce-ip 1.1.1.1\n\
+         sentinel master-reboot-down-after-period m 10\nsentinel down-after-refused m 13\nsentinel ping-period m 14\nsentinel current-epoch 11\nsentinel announce-ip 1.1.1.1\n\
          sentinel announce-port 12\nsentinel announce-hostnames yes\nsentinel sentinel-user su\n\
          sentinel sentinel-pass sp\nsentinel deny-scripts-reconfig no\n",
         id2 = "c".repeat(40),
@@ -97,6 +97,7 @@ fn r09_sentinel_lines_may_stand_in_any_order_and_case() {
     assert_eq!((m.host.as_str(), m.port, m.config_epoch, m.leader_epoch), ("redis.example", 6379, 8, 9));
     let s = &m.settings;
     assert_eq!((s.quorum, s.down_after, s.failover_timeout, s.parallel_syncs, s.reboot_down_after), (2, 5, 6, 7, 10));
+    assert_eq!((s.down_after_refused, s.ping_period), (13, 14));
     assert_eq!((s.auth_user.as_str(), s.auth_pass.as_slice()), ("u", b"p".as_slice()));
     assert_eq!((s.notification_script.as_str(), s.client_reconfig_script.as_str()), ("/n", "/c"));
     assert_eq!(s.rename_commands["CONFIG"], "x");

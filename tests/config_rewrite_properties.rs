@@ -64,6 +64,8 @@ prop_compose! {
     fn settings()(
         quorum in prop_oneof![1u32..5, 1..=u32::MAX],
         down_after in number(30_000),
+        down_after_refused in prop_oneof![2 => Just(0), 1 => any::<u64>()],
+        ping_period in prop_oneof![2 => Just(0), 1 => any::<u64>()],
         failover_timeout in number(180_000),
         parallel_syncs in prop_oneof![Just(1), any::<u32>()],
         reboot_down_after in prop_oneof![2 => Just(0), 1 => any::<u64>()],
@@ -77,8 +79,8 @@ prop_compose! {
         let rename_commands =
             renames.into_iter().filter(|(old, _)| seen.insert(old.to_ascii_lowercase())).collect();
         Settings {
-            quorum, down_after, failover_timeout, parallel_syncs, reboot_down_after, auth_user, auth_pass,
-            notification_script, client_reconfig_script, rename_commands,
+            quorum, down_after, down_after_refused, ping_period, failover_timeout, parallel_syncs, reboot_down_after,
+            auth_user, auth_pass, notification_script, client_reconfig_script, rename_commands,
         }
     }
 }
@@ -159,6 +161,8 @@ fn line() -> impl Strategy<Value = String> {
         ("[a-d]", host()).prop_map(|(m, h)| format!("sentinel known-sentinel {m} {h} 0 {}", "a".repeat(40))),
         ("[a-d]", 0u64..3).prop_map(|(m, e)| format!("  Sentinel Config-Epoch {m} {e}")),
         ("[a-d]", 0u64..40_000).prop_map(|(m, e)| format!("sentinel down-after-milliseconds {m} {e}")),
+        ("[a-d]", 0u64..3).prop_map(|(m, e)| format!("sentinel down-after-refused {m} {e}")),
+        ("[a-d]", 0u64..3).prop_map(|(m, e)| format!("sentinel ping-period {m} {e}")),
         ("[a-d]").prop_map(|m| format!("sentinel auth-pass {m} 'se cret'\r")),
         ("[a-d]").prop_map(|m| format!("sentinel rename-command {m} CONFIG hidden")),
         ("[a-d]", 0u64..3).prop_map(|(m, e)| format!("sentinel primary-reboot-down-after-period {m} {e}")),

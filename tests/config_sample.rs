@@ -37,6 +37,7 @@ fn the_sample_file_loads_with_every_example_switched_on() {
     let loaded = config::read(text.as_bytes(), Source::file("x"), &mut |_| unreachable!()).unwrap();
     let settings = &loaded.snapshot.masters[0].settings;
     assert_eq!((settings.down_after, settings.failover_timeout, settings.reboot_down_after), (5_000, 60_000, 30_000));
+    assert_eq!((settings.down_after_refused, settings.ping_period), (200, 100));
     assert_eq!(settings.auth_pass, b"correct horse");
     assert_eq!(loaded.server.unixsocketperm, 0o770);
     assert_eq!(loaded.snapshot.options.announce_port, 26379);

@@ -6,8 +6,8 @@ mod support;
 
 use live::watch::Watch;
 use live::{LIMIT, assert_one_switch, assert_order, count, events, wait_settled};
-use support::conn::{Conn, ask, text};
-use support::process::wait_for;
+use support::conn::{Conn, ask, items, text};
+use support::process::{Sentinel, wait_for};
 use watchfire::resp::Reply;
 
 #[test]
@@ -31,6 +31,11 @@ fn a_killed_master_is_replaced_and_becomes_a_replica_when_it_returns() {
     assert_one_switch(&events, &group.name, old, new);
 
     let leader = live::leader(&events, &group.name).expect("somebody led");
+    for (index, sentinel) in group.sentinels.iter().enumerate() {
+        let report = newest_report(sentinel);
+        let trigger = if index == leader { "odown end" } else { "observed switched" };
+        assert_eq!(report, format!("{trigger} 127.0.0.1:{old} 127.0.0.1:{new}"), "{}", sentinel.log());
+    }
     let (old, new) = (format!("mymaster 127.0.0.1 {old}"), format!("slave 127.0.0.1:{new} 127.0.0.1 {new} @ mymaster"));
     assert_order(
         &events[leader],
@@ -59,6 +64,17 @@ fn a_killed_master_is_replaced_and_becomes_a_replica_when_it_returns() {
         assert_order(events, &[("+config-update-from", ""), ("+switch-master", &old), ("+slave", "slave 127.0.0.1:")]);
         assert_eq!(count(events, "+elected-leader", ""), 0, "Sentinel {index} led, too");
     }
+}
+
+/// Trigger, outcome and addresses of the last failover that a Sentinel knows of.
+fn newest_report(sentinel: &Sentinel) -> String {
+    let reply = sentinel.conn().cmd(&["SENTINEL", "FAILOVER-REPORT", "mymaster"]);
+    let Some(Reply::Array(fields)) = items(&reply).first() else { panic!("a report: {reply:?}") };
+    let value = |key: &str| {
+        let pair = fields.chunks(2).find(|pair| text(&pair[0]) == key);
+        pair.map_or_else(|| panic!("no {key}: {fields:?}"), |pair| text(&pair[1]))
+    };
+    ["trigger", "outcome", "from", "to"].map(value).join(" ")
 }
 
 #[test]

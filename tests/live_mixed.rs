@@ -24,6 +24,8 @@ enum Fault {
     Node(usize),
     /// An operator asks the Sentinel at this place.
     Operator(usize),
+    /// As well, for a coordinated failover; of those that know it.
+    HandOver(usize),
 }
 
 /// Not shorter: the other kinds redial at most once a second, also the new master's link after a switch, and would take
@@ -39,13 +41,13 @@ const REDIS8: usize = 3;
 const STORY: [Fault; 6] = [
     Fault::Kill,
     Fault::Operator(REDIS),
-    Fault::Operator(VALKEY),
+    Fault::HandOver(VALKEY),
     Fault::Operator(REDIS8),
     Fault::Node(WATCHFIRE),
-    Fault::Operator(WATCHFIRE),
+    Fault::HandOver(WATCHFIRE),
 ];
 /// And what comes after these.
-const LONG_STORY: [Fault; 9] = [
+const LONG_STORY: [Fault; 10] = [
     Fault::Kill,
     Fault::Node(REDIS),
     Fault::Hang,
@@ -55,6 +57,7 @@ const LONG_STORY: [Fault; 9] = [
     Fault::Node(WATCHFIRE),
     Fault::Kill,
     Fault::Operator(VALKEY),
+    Fault::Operator(WATCHFIRE),
 ];
 
 /// What an operator may have written besides; every kind writes some of it in words of its own.
@@ -113,6 +116,10 @@ fn fail_over(group: &mut Group, fault: Fault, old: u16) -> (u16, usize) {
             let reply = group.sentinels[place].conn().cmd(&["SENTINEL", "FAILOVER", &group.name]);
             assert_eq!(text(&reply), "OK", "{fault:?}");
         }
+        Fault::HandOver(place) => {
+            let reply = group.sentinels[place].conn().cmd(&["SENTINEL", "FAILOVER", &group.name, "COORDINATED"]);
+            assert_eq!(text(&reply), "OK", "{fault:?}");
+        }
     }
     let new = group.wait_switched(LIMIT, old);
     if let Some((place, mut sentinel)) = lost {
@@ -123,7 +130,7 @@ fn fail_over(group: &mut Group, fault: Fault, old: u16) -> (u16, usize) {
     match fault {
         Fault::Hang => group.resume(old),
         Fault::Kill | Fault::Node(_) => group.restart(old),
-        Fault::Operator(_) => {}
+        Fault::Operator(_) | Fault::HandOver(_) => {}
     }
     wait_settled(group, new);
     let told = |place: usize| !matches!(fault, Fault::Node(lost) if lost == place);

@@ -285,14 +285,12 @@ fn a_peer_that_ends_its_half_still_gets_the_answer() {
 fn long_answer(reactor: &mut Reactor, state: &mut Buffers, event: &Event) -> Next {
     match event {
         Event::BeforeSleep => state.polls += 1,
-        Event::Readable(stream) => {
-            if drain(reactor, *stream, &mut Vec::new()) == Some(Read::Eof) {
-                reactor.keep_writing(*stream);
-                // Has no effect: there is nothing left to read.
-                reactor.wake(*stream);
-                let out = state.out.entry(*stream).or_insert_with(|| vec![b'x'; LONG]);
-                flush(reactor, *stream, out);
-            }
+        Event::Readable(stream) if drain(reactor, *stream, &mut Vec::new()) == Some(Read::Eof) => {
+            reactor.keep_writing(*stream);
+            // Has no effect: there is nothing left to read.
+            reactor.wake(*stream);
+            let out = state.out.entry(*stream).or_insert_with(|| vec![b'x'; LONG]);
+            flush(reactor, *stream, out);
         }
         Event::Writable(stream) => {
             let out = state.out.get_mut(stream).unwrap();

@@ -11,8 +11,9 @@ use simulation::disk::DiskPlant;
 use simulation::options::{Options, Planted};
 use simulation::process::ShellPlant;
 use simulation::run::{self, Report};
-use simulation::stopwatch;
+use simulation::stopwatch::{self, Fate};
 use simulation::trace::Trace;
+use simulation::world::World;
 use watchfire::core::Plant;
 
 const DEFAULT_SEEDS: u64 = 60;
@@ -169,17 +170,44 @@ fn a_file_that_does_not_load_the_same_is_found() {
 }
 
 #[test]
+fn whoever_takes_an_unreachable_node_for_a_dead_one_is_found() {
+    is_found(Planted::Shell(ShellPlant::CallEverythingRefused), &[], &["down-for-a-cause"]);
+}
+
+#[test]
 fn servers_that_do_not_obey_are_found() {
     is_found(Planted::StubbornServers, &[], &["convergence"]);
 }
 
 /// A report, not a limit: the bench of the real program sets the limits. What must hold is the order of events.
 #[test]
+fn r57_a_master_that_hands_over_is_at_no_time_down() {
+    for sentinels in [1, 3, 5] {
+        let mut took = Vec::new();
+        for seed in 1..=21 {
+            let lap = stopwatch::failover(Options::calm(seed, sentinels), Fate::HandsOver)
+                .unwrap_or_else(|v| panic!("{seed}: {v:?}"));
+            assert_ne!(lap.before, lap.after, "seed {seed}");
+            let of = |channel: &str| lap.events.iter().filter(|event| event.channel == channel).count();
+            assert_eq!(of("+switch-master"), sentinels, "seed {seed}: {:?}", lap.events);
+            assert_eq!((of("+elected-leader"), of("+failover-end")), (1, 1), "seed {seed}: {:?}", lap.events);
+            let bad = |channel: &str| channel.contains("down") || channel.contains("abort") || channel.contains("fix");
+            assert!(!lap.events.iter().any(|event| bad(event.channel)), "seed {seed}: {:?}", lap.events);
+            took.push(lap.took);
+        }
+        took.sort_unstable();
+        let (least, median, most) = (took[0], took[took.len() / 2], took[took.len() - 1]);
+        println!("{sentinels} Sentinels, 1 ms links: handed over after {median} ms (median), {least} to {most} ms");
+    }
+}
+
+#[test]
 fn the_death_of_a_master_is_answered_in_order() {
     for sentinels in [3, 5] {
         let (mut laps, mut all) = (Vec::new(), Vec::new());
         for seed in 1..=21 {
-            let lap = stopwatch::failover(seed, sentinels).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
+            let options = Options::calm(seed, sentinels);
+            let lap = stopwatch::failover(options, Fate::Dies).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
             assert_ne!(lap.before, lap.after, "seed {seed}");
             assert_order(&lap, sentinels, seed);
             laps.push(lap.beyond_down_after);
@@ -194,6 +222,43 @@ fn the_death_of_a_master_is_answered_in_order() {
         );
         println!("  first said after (ms from the death, median):{}", timeline(&all));
     }
+}
+
+/// Down-after is what it is by default, and a refused connection counts after 200 ms.
+fn refusing(seed: u64) -> Options {
+    Options { down_after: 30_000, down_after_refused: 200, ..Options::calm(seed, 3) }
+}
+
+#[test]
+fn a_master_that_refuses_connections_is_replaced_long_before_down_after() {
+    let mut laps = Vec::new();
+    for seed in 1..=21 {
+        let lap = stopwatch::failover(refusing(seed), Fate::Dies).unwrap_or_else(|v| panic!("seed {seed}: {v:?}"));
+        assert_order(&lap, 3, seed);
+        laps.push(lap.took);
+    }
+    laps.sort_unstable();
+    println!("down-after-refused 200: agreement {} ms after the death (median), {:?}", laps[laps.len() / 2], laps);
+    assert!(*laps.last().expect("laps") <= 230, "{laps:?}");
+}
+
+/// Nobody is held down while down-after lasts.
+fn is_not_refused(fault: fn(&mut World)) {
+    for seed in 1..=5 {
+        let events = stopwatch::aftermath(refusing(seed), fault, 28_000).expect("nothing unsafe");
+        let down: Vec<_> = events.iter().filter(|heard| heard.channel == "+sdown").collect();
+        assert!(down.is_empty(), "seed {seed}: {down:?}");
+    }
+}
+
+#[test]
+fn a_master_that_hangs_is_not_held_to_be_refused() {
+    is_not_refused(|world| world.hang_server(0));
+}
+
+#[test]
+fn a_master_whose_machine_is_lost_is_not_held_to_be_refused() {
+    is_not_refused(|world| world.lose_server(0));
 }
 
 fn timeline(laps: &[stopwatch::Lap]) -> String {

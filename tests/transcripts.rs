@@ -8,7 +8,7 @@
 //! ```text
 //! sentinel [seed=N]                     a fresh Sentinel (id 1111…, port 26379)
 //! monitor NAME HOST:PORT QUORUM         SENTINEL MONITOR
-//! set NAME down-after|failover-timeout|quorum|parallel-syncs|reboot-down-after N
+//! set NAME down-after|down-after-refused|ping-period|failover-timeout|quorum|parallel-syncs|reboot-down-after N
 //! set NAME notification-script|client-reconfig-script PATH
 //! peer N NAME                           a hello of peer N (id NNNN…, port 26379+N) about the master's present address
 //! hello PAYLOAD                         a hello as it stands, published to us; $N is the id of peer N
@@ -23,9 +23,10 @@
 //! vote PORT granted                     it holds the master down and votes for whoever asks
 //! answer PORT [N]                       every request outstanding there is answered, or the N oldest
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
-//! failover NAME, reset GLOB, remove NAME
+//! failover NAME [coordinated], reset GLOB, remove NAME
 //! restart                               the Sentinel dies and starts again with what it has saved
-//! wait MS [answering PORT,PORT…]        time passes; the named ports answer at once meanwhile
+//! wait MS [answering PORT,PORT…] [refusing PORT,PORT…]
+//!                                       time passes; meanwhile the named ports answer or refuse connections at once
 //! frozen MS                             time passes, but not for us
 //! script-starts PID                     the script that runs longest is that process
 //! script-ends CODE                      and ends
@@ -33,6 +34,7 @@
 //! options resolve-hostnames|announce-hostnames yes|no
 //! resolved HOST IP|-                    a look-up is answered
 //! addr NAME                             prints how the master is told and saved
+//! reports NAME                          prints the reports of its failovers, newest first
 //! known NAME                            prints who is known, and what is saved about them
 //! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
 //! ```
@@ -41,7 +43,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use watchfire::base::Millis;
-use watchfire::core::{Change, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot};
+use watchfire::core::{
+    Change, ConnId, ConnKind, Effect, FailoverReport, Gone, Identity, Input, RunId, ScriptId, Sentinel, Snapshot,
+};
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
 fn identity() -> Identity {
@@ -56,6 +60,8 @@ fn run_id(n: u32) -> RunId {
 struct Wire {
     port: u16,
     requests: Vec<Vec<String>>,
+    /// The replies to the transaction that is open.
+    queued: Option<Vec<Reply>>,
 }
 
 struct Story {
@@ -107,7 +113,7 @@ impl Story {
                 Effect::Connect { conn, to, kind } => {
                     let side = if kind == ConnKind::Command { "cmd" } else { "pubsub" };
                     self.say(&format!("connect {to} {side}"));
-                    self.conns.insert(conn, (kind, Wire { port: to.port(), requests: Vec::new() }));
+                    self.conns.insert(conn, (kind, Wire { port: to.port(), ..Wire::default() }));
                 }
                 Effect::Send { conn, bytes } => {
                     let mut decoder = RequestDecoder::new();
@@ -161,32 +167,33 @@ impl Story {
             let (kind, request) = (*kind, wire.requests.remove(0));
             let odd =
                 [request[0].as_str(), "*"].into_iter().find_map(|what| self.replies.get(&(port, what.to_owned())));
-            let reply = match request[0].as_str() {
-                _ if odd.is_some() => simple(odd.expect("just seen")),
-                "SLAVEOF" if self.obedient.contains(&port) => self.follow(port, &request[1], &request[2]),
-                "PING" => Reply::Simple(b"PONG".to_vec()),
-                "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
-                "PUBLISH" => Reply::Integer(1),
-                "SENTINEL" => match self.votes.get(&port) {
-                    Some(Some(reply)) => reply.clone(),
-                    Some(None) => {
-                        let leader = RunId::parse(request[5].as_bytes());
-                        vote_reply(true, leader, leader.map_or(0, |_| request[4].parse().expect("an epoch")))
-                    }
-                    None => vote_reply(false, None, 0),
-                },
-                "EXEC" => Reply::Array(vec![]),
-                _ => Reply::Simple(b"OK".to_vec()),
+            let odd = odd.map(String::as_str).map(simple);
+            let obeyed = request[0] == "SLAVEOF" && odd.is_none() && self.obedient.contains(&port);
+            let reply = match (request[0].as_str(), &mut wire.queued) {
+                ("MULTI", queued) if odd.is_none() => {
+                    *queued = Some(Vec::new());
+                    Reply::Simple(b"OK".to_vec())
+                }
+                ("EXEC", queued) if odd.is_none() => Reply::Array(queued.take().unwrap_or_default()),
+                (_, Some(queued)) => {
+                    queued.push(odd.unwrap_or_else(|| Reply::Simple(b"OK".to_vec())));
+                    Reply::Simple(b"QUEUED".to_vec())
+                }
+                (command, None) => odd.unwrap_or_else(|| self.reply(port, command, &request)),
             };
+            if obeyed {
+                self.follow(port, &request[1], &request[2]);
+            }
+            let published = request[0] == "PUBLISH" && !matches!(reply, Reply::Error(_));
             self.handle(Input::Reply { conn, kind, reply });
-            if request[0] == "PUBLISH" {
+            if published {
                 self.heard(port, &request[2]);
             }
         }
     }
 
     /// The server obeys; what it is, INFO tells from now on.
-    fn follow(&mut self, port: u16, host: &str, of: &str) -> Reply {
+    fn follow(&mut self, port: u16, host: &str, of: &str) {
         let before = self.infos.get(&port).cloned().unwrap_or_default();
         let changed = |line: &str| {
             ["role:", "master_host:", "master_port:", "master_link", "slave0:"].iter().any(|key| line.starts_with(key))
@@ -199,7 +206,24 @@ impl Story {
         };
         let lines: Vec<&str> = std::iter::once(role.as_str()).chain(kept).collect();
         self.infos.insert(port, lines.join("\r\n") + "\r\n");
-        Reply::Simple(b"QUEUED".to_vec())
+    }
+
+    /// What stands outside of any transaction.
+    fn reply(&self, port: u16, command: &str, request: &[String]) -> Reply {
+        match command {
+            "PING" => Reply::Simple(b"PONG".to_vec()),
+            "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
+            "PUBLISH" => Reply::Integer(1),
+            "SENTINEL" => match self.votes.get(&port) {
+                Some(Some(reply)) => reply.clone(),
+                Some(None) => {
+                    let leader = RunId::parse(request[5].as_bytes());
+                    vote_reply(true, leader, leader.map_or(0, |_| request[4].parse().expect("an epoch")))
+                }
+                None => vote_reply(false, None, 0),
+            },
+            _ => Reply::Simple(b"OK".to_vec()),
+        }
     }
 
     /// What was published at a server comes out of every Pub/Sub connection to it.
@@ -210,9 +234,19 @@ impl Story {
         }
     }
 
-    fn wait(&mut self, span: u64, answering: &[u16]) {
+    fn end_conns(&mut self, port: u16, why: &Gone) {
+        for (conn, _) in self.conns_of(port) {
+            self.conns.remove(&conn);
+            self.handle(Input::Closed { conn, why: why.clone() });
+        }
+    }
+
+    fn wait(&mut self, span: u64, answering: &[u16], refusing: &[u16]) {
         let end = self.now + span;
         loop {
+            for &port in refusing {
+                self.end_conns(port, &Gone::Refused);
+            }
             for &port in answering {
                 self.answer(port, usize::MAX);
             }
@@ -253,6 +287,8 @@ impl Story {
                 let number = || value.parse::<u32>().expect("a number");
                 let change = match *what {
                     "down-after" => Change::DownAfter(number().into()),
+                    "down-after-refused" => Change::DownAfterRefused(number().into()),
+                    "ping-period" => Change::PingPeriod(number().into()),
                     "failover-timeout" => Change::FailoverTimeout(number().into()),
                     "quorum" => Change::Quorum(number()),
                     "parallel-syncs" => Change::ParallelSyncs(number()),
@@ -300,11 +336,8 @@ impl Story {
                 }
             }
             ["down", at, why] => {
-                for (conn, _) in self.conns_of(port(at)) {
-                    self.conns.remove(&conn);
-                    let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
-                    self.handle(Input::Closed { conn, why });
-                }
+                let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
+                self.end_conns(port(at), &why);
             }
             ["info", at, lines @ ..] => {
                 self.infos.insert(port(at), lines.join("\r\n") + "\r\n");
@@ -334,8 +367,9 @@ impl Story {
                 let leader = vote.leader.map_or("*".to_owned(), |leader| leader.to_string());
                 self.say(&format!("answer {} {leader} {}", u8::from(answer.down), vote.epoch));
             }
-            ["failover", name] => {
-                let outcome = self.core.force_failover(self.now, name.as_bytes());
+            ["failover", name, options @ ..] => {
+                let coordinated = *options == ["coordinated"];
+                let outcome = self.core.force_failover(self.now, name.as_bytes(), coordinated);
                 self.drain();
                 self.say(&format!("{outcome:?}"));
             }
@@ -363,10 +397,12 @@ impl Story {
                 let script = self.scripts.remove(0);
                 self.handle(Input::ScriptEnded { script, code: code.parse().ok(), signal: None });
             }
-            ["wait", span] => self.wait(span.parse().expect("ms"), &[]),
-            ["wait", span, "answering", ports] => {
-                let ports: Vec<u16> = ports.split(',').map(port).collect();
-                self.wait(span.parse().expect("ms"), &ports);
+            ["wait", span, rest @ ..] => {
+                let ports = |how: &str| -> Vec<u16> {
+                    let at = rest.iter().position(|word| *word == how);
+                    at.map_or(Vec::new(), |at| rest[at + 1].split(',').map(port).collect())
+                };
+                self.wait(span.parse().expect("ms"), &ports("answering"), &ports("refusing"));
             }
             ["options", what, word] => {
                 let mut options = self.core.options().clone();
@@ -386,6 +422,12 @@ impl Story {
                 let saved = &self.core.snapshot().masters[0];
                 let saved = format!("{} {} {:?}", saved.host, saved.port, saved.known_replicas);
                 self.say(&format!("told {told}; replicas {}; saved {saved}", replicas.join(" ")));
+            }
+            ["reports", name] => {
+                let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
+                let told: Vec<String> = self.core.failover_reports(master).map(report).collect();
+                self.say(&format!("{} reports", told.len()));
+                told.iter().for_each(|text| self.say(text));
             }
             ["known", name] => {
                 let master = self.core.master_by_name(name.as_bytes()).expect("a master of that name");
@@ -412,6 +454,39 @@ impl Story {
             other => panic!("not understood: {other:?}"),
         }
     }
+}
+
+/// A report with all that is in it; times are from its start, and the life sign from the start, too.
+fn report(report: &FailoverReport) -> String {
+    let id = |id: Option<RunId>| id.map_or("-".into(), |id| id.to_string());
+    let mut text = format!(
+        "epoch {} {} {} by {}, {} to {}, alive {}, ended {:?}, votes {}/{}:",
+        report.epoch,
+        report.trigger.word(),
+        report.outcome.word(),
+        id(report.leader),
+        report.from,
+        report.to.as_ref().map_or("-".into(), ToString::to_string),
+        report.since_start(report.alive),
+        report.ended.map(|at| report.since_start(at)),
+        report.votes_got,
+        report.votes_needed,
+    );
+    for vote in &report.votes {
+        let answered = vote.answered.map(|at| at.since(vote.asked));
+        let _ = write!(text, " {} asked {} {answered:?} {};", vote.peer, report.since_start(vote.asked), id(vote.vote));
+    }
+    for (replica, why) in &report.refused {
+        let _ = write!(text, " refused {replica}: {why};");
+    }
+    for step in &report.steps {
+        let replica = step.replica.as_ref().map_or(String::new(), |replica| format!(" {replica}"));
+        let _ = write!(text, " [{}{replica} {}]", step.what, report.since_start(step.at));
+    }
+    if report.steps_left_out > 0 {
+        let _ = write!(text, " and {} steps", report.steps_left_out);
+    }
+    text
 }
 
 /// `$N` stands for the id of peer N.

@@ -1,9 +1,10 @@
 //! A thousand masters found, or found in the file: sections discovery and start.
 
 use super::launch::{Pings, Saves, Seat};
+use super::proc::Cpu;
 use super::stats::ms;
 use super::table::{Goal, Row};
-use super::{Bench, Report, cell, proc};
+use super::{Bench, Report, cell};
 use crate::support::group::Group;
 use crate::support::ports;
 use crate::support::process::{Redis, wait_for};
@@ -50,7 +51,7 @@ pub fn discovery(bench: &Bench) -> Report {
         let sentinel = seat.launch();
         let pings = Pings::start(sentinel.port(), Duration::from_millis(1));
         sentinel.wait_for_masters(MASTERS, "slaves=1,");
-        let (time, cpu) = (sentinel.begin.elapsed().as_secs_f64(), proc::cpu_ms(sentinel.pid()) / 1000.0);
+        let (time, cpu) = (sentinel.begin.elapsed().as_secs_f64(), Cpu::of(sentinel.pid()).used / 1000.0);
         let longest = pings.end().largest().unwrap_or(0.0);
         let saves = saves.end() as f64;
         eprintln!("discovery: {} {time:.2} s, {cpu:.2} s CPU, {saves} saves, longest {longest:.1} ms", program.name);
@@ -58,7 +59,7 @@ pub fn discovery(bench: &Bench) -> Report {
     });
     let of = |what: &str, field: fn(&Found) -> f64| {
         let cells = found.iter().map(|found| cell(found.iter().map(field)));
-        Row::cost(format!("1,000 masters and replicas discovered: {what}"), cells.collect())
+        Row::cost(format!("discovery of 1,000: {what}"), cells.collect())
     };
     let rows = vec![
         of("s", |found| found.time).goal(Goal::AtMost(1.0)),

@@ -48,8 +48,17 @@ fn fresh_groups(
 }
 
 fn tell(bench: &Bench, what: &str, round: usize, who: usize, seen: &Seen) {
-    let agreed = seen.agreed.map_or("never".to_string(), |at| format!("{at:.1} ms"));
-    eprintln!("{what} {}/{}: {} agreed after {agreed}", round + 1, bench.rounds, bench.contestants[who].name);
+    let steps = [
+        ("sdown", seen.sdown),
+        ("odown", seen.odown),
+        ("elected", seen.elected),
+        ("promoted", seen.promoted),
+        ("writable", seen.writable),
+        ("agreed", seen.agreed),
+        ("followed", seen.followed),
+    ];
+    let steps: Vec<String> = steps.iter().filter_map(|(step, at)| at.map(|at| format!("{step} {at:.1}"))).collect();
+    eprintln!("{what} {}/{}: {}: {}", round + 1, bench.rounds, bench.contestants[who].name, steps.join(", "));
 }
 
 /// One row out of one field, in ms beyond `base`.
@@ -75,12 +84,12 @@ pub fn kill(bench: &Bench) -> Report {
     let seen = fresh_groups(bench, "kill", groups, |_| Fault::Kill, false);
     let notes = failures(bench, &seen);
     let rows = vec![
-        row("kill: sdown", DOWN_AFTER, &seen, |seen| seen.sdown),
-        row("kill: odown", DOWN_AFTER, &seen, |seen| seen.odown),
-        row("kill: elected", DOWN_AFTER, &seen, |seen| seen.elected),
-        row("kill: promoted", DOWN_AFTER, &seen, |seen| seen.promoted),
-        row("kill: a write succeeds", DOWN_AFTER, &seen, |seen| seen.writable).goal(Goal::AtMost(10.0)),
-        row("kill: agreed on all", DOWN_AFTER, &seen, |seen| seen.agreed)
+        row("kill: sdown, ms", DOWN_AFTER, &seen, |seen| seen.sdown),
+        row("kill: odown, ms", DOWN_AFTER, &seen, |seen| seen.odown),
+        row("kill: elected, ms", DOWN_AFTER, &seen, |seen| seen.elected),
+        row("kill: promoted, ms", DOWN_AFTER, &seen, |seen| seen.promoted),
+        row("kill: a write succeeds, ms", DOWN_AFTER, &seen, |seen| seen.writable).goal(Goal::AtMost(10.0)),
+        row("kill: agreed on all, ms", DOWN_AFTER, &seen, |seen| seen.agreed)
             .goal(Goal::AtMost(12.0))
             .goal(Goal::WorstAtMost(80.0))
             .goal(Goal::TimesBetter(80.0)),
@@ -106,8 +115,8 @@ pub fn node(bench: &Bench) -> Report {
     notes.push("in every second round the lost Sentinel is the one that would have stood first".to_string());
     let ranked: Vec<Vec<Seen>> = seen.iter().map(|seen| seen.iter().step_by(2).cloned().collect()).collect();
     let rows = vec![
-        row("node: agreed on all left", DOWN_AFTER, &seen, |seen| seen.agreed).goal(Goal::AtMost(45.0)),
-        row("node: … the first-ranked lost", DOWN_AFTER, &ranked, |seen| seen.agreed).goal(Goal::AtMost(45.0)),
+        row("node: agreed on all left, ms", DOWN_AFTER, &seen, |seen| seen.agreed).goal(Goal::AtMost(45.0)),
+        row("node: … first-ranked Sentinel lost, ms", DOWN_AFTER, &ranked, |seen| seen.agreed).goal(Goal::AtMost(45.0)),
     ];
     Report { rows, notes }
 }
@@ -121,16 +130,16 @@ pub fn hang(bench: &Bench) -> Report {
             .to_string(),
     );
     let mut rows = vec![
-        row("hang: agreed, from the last ping on", DOWN_AFTER, &seen, |seen| Some(seen.agreed? - seen.last_ping?))
+        row("hang: agreed, from the last PING on, ms", DOWN_AFTER, &seen, |seen| Some(seen.agreed? - seen.last_ping?))
             .goal(Goal::AtMost(12.0)),
-        row("hang: agreed, from the stop on", DOWN_AFTER, &seen, |seen| seen.agreed),
+        row("hang: agreed, from the stop on, ms", DOWN_AFTER, &seen, |seen| seen.agreed),
     ];
     let line = "sentinel ping-period mymaster 100";
     if bench.understands(line) {
         let groups = |_, who: usize| (who == 0).then(|| plan(bench, &bench.contestants[who], 3).line(line));
         let seen = fresh_groups(bench, "hang, ping-period 100", groups, |_| Fault::Hang, false);
         notes.extend(failures(bench, &seen));
-        rows.push(row("hang: … with ping-period 100", DOWN_AFTER, &seen, |seen| seen.agreed));
+        rows.push(row("hang: … with ping-period 100, ms", DOWN_AFTER, &seen, |seen| seen.agreed));
     } else {
         notes.push(format!("skipped: this watchfire refuses `{line}`"));
     }
@@ -151,7 +160,7 @@ pub fn refused(bench: &Bench) -> Report {
     };
     let seen = fresh_groups(bench, "refused", groups, |_| Fault::Kill, false);
     let notes = failures(bench, &seen);
-    let what = "crash, down-after 30000: agreed, from the kill on";
+    let what = "refused: agreed, from the kill on, ms";
     Report { rows: vec![row(what, 0, &seen, |seen| seen.agreed).goal(Goal::AtMost(230.0))], notes }
 }
 
@@ -161,10 +170,9 @@ pub fn five(bench: &Bench) -> Report {
     let notes = failures(bench, &seen);
     let more = |seen: &Vec<Seen>| plain([seen.iter().map(|seen| seen.elections.saturating_sub(1) as f64).sum()]);
     let rows = vec![
-        row("five Sentinels: agreed on all", DOWN_AFTER, &seen, |seen| seen.agreed),
-        row("five Sentinels: all 4 replicas follow", DOWN_AFTER, &seen, |seen| seen.followed).goal(Goal::AtMost(400.0)),
-        Row::shape("five Sentinels: elections lost, in all rounds", seen.iter().map(more).collect())
-            .goal(Goal::AtMost(0.0)),
+        row("five: agreed on all, ms", DOWN_AFTER, &seen, |seen| seen.agreed),
+        row("five: all 4 replicas follow, ms", DOWN_AFTER, &seen, |seen| seen.followed).goal(Goal::AtMost(400.0)),
+        Row::shape("five: elections lost, in all rounds", seen.iter().map(more).collect()).goal(Goal::AtMost(0.0)),
     ];
     Report { rows, notes }
 }
@@ -181,8 +189,8 @@ pub fn manual(bench: &Bench) -> Report {
     });
     let notes = failures(bench, &seen);
     let rows = vec![
-        row("manual: a write succeeds", 0, &seen, |seen| seen.writable),
-        row("manual: agreed on all", 0, &seen, |seen| seen.agreed).goal(Goal::AtMost(15.0)),
+        row("manual: a write succeeds, ms", 0, &seen, |seen| seen.writable),
+        row("manual: agreed on all, ms", 0, &seen, |seen| seen.agreed).goal(Goal::AtMost(15.0)),
     ];
     Report { rows, notes }
 }

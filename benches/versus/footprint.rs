@@ -1,11 +1,12 @@
 //! What watching costs: sections footprint, scale, binary.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::launch::{Launched, Pings, Seat};
+use super::proc::{self, Cpu};
 use super::table::{Cell, Goal, Row};
-use super::{Bench, Report, cell, plain, proc};
+use super::{Bench, Report, cell, plain};
 use crate::support::process::{Program, Redis};
 use crate::support::standin::{Spec, StandIn};
 
@@ -18,8 +19,8 @@ const WINDOW: Duration = Duration::from_secs(20);
 struct Cost {
     rss: f64,
     pss: f64,
-    /// ms of CPU a second.
-    cpu: f64,
+    /// A second.
+    cpu: Cpu,
     /// Masters that were fine at the end.
     fine: usize,
 }
@@ -30,9 +31,9 @@ fn cost(bench: &Bench, sentinel: &Launched, masters: usize) -> Cost {
         if bench.quick { (Duration::from_secs(3), Duration::from_secs(10)) } else { (SETTLED, WINDOW) };
     sentinel.wait_for_masters(masters, "slaves=0");
     std::thread::sleep(settled.saturating_sub(sentinel.begin.elapsed()));
-    let (before, begin) = (proc::cpu_ms(sentinel.pid()), std::time::Instant::now());
+    let (before, begin) = (Cpu::of(sentinel.pid()), Instant::now());
     std::thread::sleep(window);
-    let cpu = (proc::cpu_ms(sentinel.pid()) - before) / begin.elapsed().as_secs_f64();
+    let cpu = Cpu::of(sentinel.pid()).since(before, begin.elapsed().as_secs_f64());
     let memory = proc::memory(sentinel.pid());
     let fine = sentinel.info().matches("status=ok").count();
     Cost { rss: memory.rss, pss: memory.pss, cpu, fine }
@@ -58,7 +59,7 @@ pub fn footprint(bench: &Bench) -> Report {
         let costs = bench.alternate(bench.rounds, |_, who| {
             let program = &bench.contestants[who];
             let cost = cost(bench, &Seat::new(program, &monitor(masters, &ports)).launch(), masters);
-            eprintln!("footprint {masters}: {} {:.1} MB, {:.2} ms/s", program.name, cost.rss, cost.cpu);
+            eprintln!("footprint {masters}: {} {:.1} MB, {:.2} ms/s", program.name, cost.rss, cost.cpu.used);
             cost
         });
         let name = super::table::number(masters as f64);
@@ -68,7 +69,7 @@ pub fn footprint(bench: &Bench) -> Report {
         };
         report.rows.push(of("memory (RSS), MB", |cost| cost.rss).goal(memory));
         report.rows.push(of("memory (PSS), MB", |cost| cost.pss));
-        report.rows.push(of("CPU, ms a second", |cost| cost.cpu).goal(cpu));
+        report.rows.push(of("CPU, ms a second", |cost| cost.cpu.used).goal(cpu));
     }
     report
 }
@@ -91,21 +92,22 @@ pub fn scale(bench: &Bench) -> Report {
             let mut lines = monitor(masters, &ports);
             // Their default would not hold our own connections besides those to the servers.
             lines.push("maxclients 15000".to_string());
-            let (carried, begin) = (proc::thread_cpu_ms("stand-in"), std::time::Instant::now());
+            let (before, begin) = (Cpu::of_threads("stand-in"), Instant::now());
             let sentinel = Seat::new(program, &lines).launch();
             let pings = Pings::start(sentinel.port(), Duration::from_millis(10));
             let cost = cost(bench, &sentinel, masters);
             let pings = pings.end();
-            let carried = (proc::thread_cpu_ms("stand-in") - carried) / begin.elapsed().as_secs_f64();
+            let carried = Cpu::of_threads("stand-in").since(before, begin.elapsed().as_secs_f64()).used;
             let (p99, worst) = (pings.percentile(99.0).unwrap_or(0.0), pings.largest().unwrap_or(0.0));
-            eprintln!(
-                "scale {masters}: {} {:.1} MB, {:.1} ms/s, PING p99 {p99:.2} ms; the stand-in {carried:.0} ms/s",
-                program.name, cost.rss, cost.cpu
-            );
+            let name = &program.name;
+            eprintln!("scale {masters}: {name} {:.1} MB, {:.1} ms/s, PING p99 {p99:.2} ms", cost.rss, cost.cpu.used);
+            let waited = cost.cpu.waited;
+            report.notes.push(format!(
+                "{name}, {masters}: waited {waited:.0} ms a second for a CPU; the stand-in took {carried:.0} ms a second"
+            ));
             if cost.fine != masters {
-                report.notes.push(format!("{}: only {} of {masters} masters fine", program.name, cost.fine));
+                report.notes.push(format!("{name}: only {} of {masters} masters fine", cost.fine));
             }
-            report.notes.push(format!("{}, {masters}: the stand-in took {carried:.0} ms a second", program.name));
             (cost, p99, worst)
         }));
     }
@@ -116,7 +118,7 @@ pub fn scale(bench: &Bench) -> Report {
             Row::cost(format!("{label} stand-ins: {what}"), cells.collect())
         };
         report.rows.push(of("memory (RSS), MB", |cost| cost.rss));
-        report.rows.push(of("CPU, ms a second", |cost| cost.cpu));
+        report.rows.push(of("CPU, ms a second", |cost| cost.cpu.used));
         let pings = |costs: &Vec<(Cost, f64, f64)>| {
             let worst = costs.iter().map(|cost| cost.2).fold(0.0, f64::max);
             plain(costs.iter().map(|cost| cost.1)).map(|cell| Cell { worst: Some(worst), ..cell })
@@ -136,7 +138,7 @@ pub fn scale(bench: &Bench) -> Report {
     };
     let what = |what: &str| format!("{what} a master at {name}, at 1,000 = 1");
     report.rows.push(Row::shape(what("memory"), growth(|cost| cost.rss)).goal(Goal::AtMost(1.1)));
-    report.rows.push(Row::shape(what("CPU"), growth(|cost| cost.cpu)).goal(Goal::AtMost(1.1)));
+    report.rows.push(Row::shape(what("CPU"), growth(|cost| cost.cpu.used)).goal(Goal::AtMost(1.1)));
     report
 }
 

@@ -1,33 +1,58 @@
 //! What the kernel says about a process.
 
 use std::fs;
+use std::path::Path;
 
-/// CPU time of all threads so far, in ms. From `schedstat`, in ns; `stat` counts in hundredths of a second.
-///
-/// # Panics
-/// When there is no such process, as in all that follow.
-#[must_use]
-pub fn cpu_ms(pid: u32) -> f64 {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the threads of a process");
-    let ns = threads.flatten().filter_map(|thread| {
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<f64>().ok()
-    });
-    ns.sum::<f64>() / 1e6
+/// What the scheduler gave to all threads of a process so far, in ms.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu {
+    pub used: f64,
+    /// Ready to run, and another had the CPU.
+    pub waited: f64,
 }
 
-/// CPU time so far of the threads of this process with that name, in ms.
+impl Cpu {
+    /// From `schedstat`, in ns; `stat` counts in hundredths of a second.
+    ///
+    /// # Panics
+    /// When there is no such process.
+    #[must_use]
+    pub fn of(pid: u32) -> Cpu {
+        Cpu::sum(&format!("/proc/{pid}/task"), |_| true)
+    }
+
+    /// The same of those threads of this process that have this name.
+    #[must_use]
+    pub fn of_threads(name: &str) -> Cpu {
+        let is = |thread: &Path| fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.trim() == name);
+        Cpu::sum("/proc/self/task", is)
+    }
+
+    fn sum(folder: &str, counts: impl Fn(&Path) -> bool) -> Cpu {
+        let threads = fs::read_dir(folder).expect("the threads of a process").flatten().map(|thread| thread.path());
+        let mut sum = Cpu::default();
+        for thread in threads.filter(|thread| counts(thread)) {
+            // A thread may end while we look.
+            let text = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+            let mut ms = text.split(' ').map(|ns| ns.parse().unwrap_or(0.0) / 1e6);
+            sum.used += ms.next().unwrap_or(0.0);
+            sum.waited += ms.next().unwrap_or(0.0);
+        }
+        sum
+    }
+
+    /// What was added since `before`, for every one of `units`.
+    #[must_use]
+    pub fn since(self, before: Cpu, units: f64) -> Cpu {
+        Cpu { used: (self.used - before.used) / units, waited: (self.waited - before.waited) / units }
+    }
+}
+
+/// How many threads were running or ready to on an average of the last minute.
 #[must_use]
-pub fn thread_cpu_ms(name: &str) -> f64 {
-    let threads = fs::read_dir("/proc/self/task").expect("our threads");
-    let ours = threads
-        .flatten()
-        .filter(|thread| fs::read_to_string(thread.path().join("comm")).is_ok_and(|comm| comm.trim() == name));
-    let ns = ours.filter_map(|thread| {
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<f64>().ok()
-    });
-    ns.sum::<f64>() / 1e6
+pub fn load_average() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or_default().to_string()
 }
 
 /// Resident memory in MB (of 1,000,000 bytes): all of it, and with shared pages divided among their users.

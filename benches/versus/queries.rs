@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use watchfire::resp::request;
 
 use super::launch::Seat;
+use super::proc::Cpu;
 use super::table::{Goal, Row, number};
-use super::{Bench, Report, plain, proc};
+use super::{Bench, Report, plain};
 use crate::support::process::Redis;
 
 const CONNECTIONS: usize = 50;
@@ -35,7 +36,7 @@ fn load(port: u16, pid: u32, in_flight: usize, window: Duration) -> Load {
     let (questions, answers) = (question.repeat(in_flight), answer.repeat(in_flight));
     let mut heard = vec![0; answers.len()];
     let mut count = 0;
-    let (before, begin) = (proc::cpu_ms(pid), Instant::now());
+    let (before, begin) = (Cpu::of(pid), Instant::now());
     while begin.elapsed() < window {
         for stream in &mut streams {
             stream.write_all(&questions).expect("questions are taken");
@@ -47,7 +48,7 @@ fn load(port: u16, pid: u32, in_flight: usize, window: Duration) -> Load {
         count += CONNECTIONS * in_flight;
     }
     let rate = count as f64 / begin.elapsed().as_secs_f64();
-    Load { rate, cpu: (proc::cpu_ms(pid) - before) * 1000.0 / count as f64 }
+    Load { rate, cpu: Cpu::of(pid).since(before, count as f64).used * 1000.0 }
 }
 
 /// `*2 $9 127.0.0.1 $5 12345`: complete at its fifth line end.

@@ -136,9 +136,9 @@ pub fn number(value: f64) -> String {
     out + &rest
 }
 
-/// A Markdown table whose columns stand below each other as plain text as well.
+/// A Markdown table whose columns stand below each other as plain text as well; with the goals or without.
 #[must_use]
-pub fn render(contestants: &[String], reference: Option<usize>, rows: &[Row]) -> String {
+pub fn render(contestants: &[String], reference: Option<usize>, rows: &[Row], goals: bool) -> String {
     let mut lines: Vec<Vec<String>> = Vec::new();
     let mut head = vec!["median (worst)".to_string()];
     head.extend(contestants.iter().cloned());
@@ -162,22 +162,23 @@ pub fn render(contestants: &[String], reference: Option<usize>, rows: &[Row]) ->
         });
         lines.push(line);
     }
-    let columns = lines[0].len();
+    let columns = lines[0].len() - if goals { 0 } else { 2 };
+    // Figures to the right, words to the left.
+    let figures = 1..contestants.len() + 2;
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
     for (index, line) in lines.iter().enumerate() {
         for (column, (text, width)) in line.iter().zip(&widths).enumerate() {
             let pad = " ".repeat(width - text.chars().count());
-            // Figures to the right, words to the left.
-            let right = column > 0 && column < columns - 2;
-            let _ = if right { write!(out, "| {pad}{text} ") } else { write!(out, "| {text}{pad} ") };
+            let _ =
+                if figures.contains(&column) { write!(out, "| {pad}{text} ") } else { write!(out, "| {text}{pad} ") };
         }
         out.push_str("|\n");
         if index == 0 {
             for (column, width) in widths.iter().enumerate() {
-                let right = column > 0 && column < columns - 2;
-                let _ = write!(out, "|{}{}", "-".repeat(width + 1), if right { ":" } else { "-" });
+                let end = if figures.contains(&column) { ":" } else { "-" };
+                let _ = write!(out, "|{}{end}", "-".repeat(width + 1));
             }
             out.push_str("|\n");
         }

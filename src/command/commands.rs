@@ -5,7 +5,7 @@
 
 use super::arguments::{Arg, block, number, one_of, pattern, text, word};
 use super::call::{Call, Handler, wrong_arity};
-use super::sentinel::{self, admin, set, show};
+use super::sentinel::{self, admin, report, set, show};
 use super::table::{
     ADMIN, ALLOW_BUSY, CAT_ADMIN, CAT_CONNECTION, CAT_DANGEROUS, Command, FAST, Flags, LOADING, NO_AUTH, NO_MULTI,
     NOSCRIPT, PUBSUB, STALE, Table,
@@ -508,6 +508,7 @@ static ACL_TABLE: Table = Table::new(&[
 ]);
 
 const MASTER: &[Arg] = &[text("master-name")];
+const FAILOVER: &[Arg] = &[text("master-name"), word("coordinated", "COORDINATED").since("9.0.0").optional()];
 const PARAMETER: &[Arg] = &[text("parameter"), text("value")];
 const CONFIG: &[Arg] =
     &[one_of("action", &[block("set", PARAMETER).after("SET").multiple(), text("parameter").after("GET").multiple()])];
@@ -552,13 +553,24 @@ static SENTINEL: Table = Table::new(&[
     ),
     sentinel!(
         "failover",
-        3,
+        -3,
         ADMIN,
         "2.8.4",
         "",
-        MASTER,
-        "Starts a failover although the master is alive.",
-        admin::failover
+        FAILOVER,
+        "Starts a failover although the master is alive. COORDINATED: the master hands over, and no write is lost.",
+        admin::failover,
+        history & [("9.0.0", "Takes COORDINATED, in Valkey.")]
+    ),
+    sentinel!(
+        "failover-report",
+        -2,
+        ADMIN,
+        "7.4.0",
+        "O(N) in reports",
+        &[text("master-name").optional()],
+        "The last failovers as timelines: what happened when, who voted, who was refused and why.",
+        report::failover_report
     ),
     sentinel!(
         "flushconfig",

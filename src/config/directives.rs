@@ -137,10 +137,6 @@ const fn gone(name: &'static str, usage: &'static str, about: &'static str) -> D
     Directive { name, scope: Scope::Master, usage, kind: Kind::Any, meaning: Meaning::Ignored, default: "", about }
 }
 
-const fn master_not_yet(name: &'static str, usage: &'static str, about: &'static str) -> Directive {
-    Directive { name, scope: Scope::Master, usage, kind: Kind::Any, meaning: Meaning::NotYet, default: "", about }
-}
-
 const CLUSTER: &str = "cluster of data servers";
 const ENCODING: &str = "how a data server holds values in memory";
 const GUARDS: &str = "what a data server lets its clients load or inspect";
@@ -556,10 +552,12 @@ pub const DIRECTIVES: &[Directive] = &[
         "30000",
         "silence after which a node is held to be down",
     ),
-    master_not_yet(
+    of_master(
         "down-after-refused",
         "<master> <ms>",
-        "refused connections after which a node is held to be down; 0 is off",
+        Kind::Number,
+        "0",
+        "refused connections for so long, and a node is held to be down; 0 is off",
     ),
     of_master(
         "failover-timeout",
@@ -601,6 +599,13 @@ pub const DIRECTIVES: &[Directive] = &[
     ),
     of_master("notification-script", "<master> <path>", Kind::Text, "", "run for every event of level warning"),
     of_master("parallel-syncs", "<master> <count>", Kind::Number, "1", "replicas pointed at the new master at a time"),
+    of_master(
+        "ping-period",
+        "<master> <ms>",
+        Kind::Number,
+        "0",
+        "how often the nodes of this master are asked for a sign of life; 0 is the common period",
+    ),
     of_master(
         "primary-reboot-down-after-period",
         "<master> <ms>",

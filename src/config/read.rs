@@ -368,9 +368,7 @@ impl Masters {
     }
 
     fn inert(&mut self, line: &Aside, row: &Directive) {
-        let how =
-            if row.meaning == Meaning::NotYet { "not supported by this version and NOT in effect" } else { "ignored" };
-        self.notes.push(format!("{}: {} is {how} ({})", line.place(), row.full_name(), row.about));
+        self.notes.push(format!("{}: {} is ignored ({})", line.place(), row.full_name(), row.about));
     }
 
     /// A thing said twice. Where both lines say the same, one is enough. Where they differ, `conflict` tells what
@@ -512,6 +510,8 @@ impl Masters {
         let settings = &mut master.settings;
         match clause {
             Clause::DownAfter(ms) => settings.down_after = ms,
+            Clause::DownAfterRefused(ms) => settings.down_after_refused = ms,
+            Clause::PingPeriod(ms) => settings.ping_period = ms,
             Clause::FailoverTimeout(ms) => settings.failover_timeout = ms,
             Clause::ParallelSyncs(count) => settings.parallel_syncs = count,
             Clause::RebootDownAfter(ms) => settings.reboot_down_after = ms,

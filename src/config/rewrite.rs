@@ -186,6 +186,8 @@ fn of_master<'a>(master: &'a MasterSnapshot, snapshot: &Snapshot, wanted: &mut V
     });
     let mut say = |clause| wanted.push(Statement::Of(name, clause));
     say(Clause::DownAfter(settings.down_after.max(1)));
+    say(Clause::DownAfterRefused(settings.down_after_refused));
+    say(Clause::PingPeriod(settings.ping_period));
     say(Clause::FailoverTimeout(settings.failover_timeout.max(1)));
     say(Clause::ParallelSyncs(settings.parallel_syncs));
     say(Clause::NotificationScript(&settings.notification_script));

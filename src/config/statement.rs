@@ -38,6 +38,8 @@ pub(super) enum Statement<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clause<'a> {
     DownAfter(u64),
+    DownAfterRefused(u64),
+    PingPeriod(u64),
     FailoverTimeout(u64),
     ParallelSyncs(u32),
     RebootDownAfter(u64),
@@ -148,6 +150,8 @@ impl<'a> Statement<'a> {
                 return Ok(Statement::Monitor { master, host, port: port(&values[1])?, quorum });
             }
             "down-after-milliseconds" => Clause::DownAfter(milliseconds(&values[0], 1)?),
+            "down-after-refused" => Clause::DownAfterRefused(milliseconds(&values[0], 0)?),
+            "ping-period" => Clause::PingPeriod(milliseconds(&values[0], 0)?),
             "failover-timeout" => Clause::FailoverTimeout(milliseconds(&values[0], 1)?),
             "master-reboot-down-after-period" | "primary-reboot-down-after-period" => {
                 Clause::RebootDownAfter(milliseconds(&values[0], 0)?)
@@ -225,7 +229,7 @@ impl<'a> Statement<'a> {
                 Clause::DownAfter(ms) => ms == defaults().down_after,
                 Clause::FailoverTimeout(ms) => ms == defaults().failover_timeout,
                 Clause::ParallelSyncs(count) => count == defaults().parallel_syncs,
-                Clause::RebootDownAfter(ms) => ms == 0,
+                Clause::RebootDownAfter(ms) | Clause::DownAfterRefused(ms) | Clause::PingPeriod(ms) => ms == 0,
                 _ => self.is_unset(),
             },
             _ => self.is_unset(),
@@ -261,6 +265,8 @@ impl<'a> Statement<'a> {
             Statement::Monitor { .. } => "monitor",
             Statement::Of(_, clause) => match clause {
                 Clause::DownAfter(_) => "down-after-milliseconds",
+                Clause::DownAfterRefused(_) => "down-after-refused",
+                Clause::PingPeriod(_) => "ping-period",
                 Clause::FailoverTimeout(_) => "failover-timeout",
                 Clause::ParallelSyncs(_) => "parallel-syncs",
                 Clause::RebootDownAfter(_) => "master-reboot-down-after-period",
@@ -303,6 +309,8 @@ impl<'a> Statement<'a> {
                 line.word(master.as_bytes());
                 match clause {
                     Clause::DownAfter(number)
+                    | Clause::DownAfterRefused(number)
+                    | Clause::PingPeriod(number)
                     | Clause::FailoverTimeout(number)
                     | Clause::RebootDownAfter(number)
                     | Clause::ConfigEpoch(number)

@@ -1,8 +1,10 @@
 //! What operators change: masters come and go, settings, options, the forced failover; and the snapshot.
 
+use super::failover::Cause;
 use super::ids::{Addr, LinkId, MasterId, is_host};
 use super::model::{Master, Node, Owner, Role};
 use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunables, Vote};
+use super::report::Outcome;
 use super::snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 use super::{Sentinel, current_addr};
 use crate::base::Millis;
@@ -62,6 +64,8 @@ impl Sentinel {
             crowd_reported: None,
             reached: None,
             armed: None,
+            due: Millis(0),
+            reports: None,
         };
         self.masters.insert(id, master);
         self.names.insert(name.into(), id);
@@ -118,6 +122,7 @@ impl Sentinel {
         let master = &self.masters[&id];
         let text = self.out.master(master);
         self.out.alert(master, "-monitor", text);
+        self.end_failover(now, id, Outcome::Reset);
         let peers: Vec<_> = self.masters[&id].peers.keys().copied().collect();
         for peer in peers {
             self.drop_peer(id, peer);
@@ -127,6 +132,7 @@ impl Sentinel {
             self.drop_replica(id, replica);
         }
         if let Some(master) = self.masters.remove(&id) {
+            self.unplan(&master);
             self.names.remove(&master.name);
             self.leave_link(master.node.link, id);
         }
@@ -135,8 +141,11 @@ impl Sentinel {
         Ok(())
     }
 
-    /// `SENTINEL FAILOVER`.
-    pub fn force_failover(&mut self, now: Millis, name: &[u8]) -> Result<(), FailoverRefused> {
+    /// `SENTINEL FAILOVER`; `coordinated`: the master itself is to hand over.
+    ///
+    /// # Errors
+    /// Why none has begun.
+    pub fn force_failover(&mut self, now: Millis, name: &[u8], coordinated: bool) -> Result<(), FailoverRefused> {
         self.notice_gap(now);
         let master = self.master_by_name(name).ok_or(FailoverRefused::NoSuchMaster)?;
         let id = master.id;
@@ -149,10 +158,13 @@ impl Sentinel {
         if self.save_retry.is_some() {
             return Err(FailoverRefused::Unsaved);
         }
+        if coordinated && !Sentinel::can_hand_over(master) {
+            return Err(FailoverRefused::NoGoodMaster);
+        }
         if self.candidates(now, master).is_empty() {
             return Err(FailoverRefused::NoGoodReplica);
         }
-        self.start_failover(now, id, true);
+        self.start_failover(now, id, if coordinated { Cause::Coordinated } else { Cause::Forced });
         self.act(now, id);
         self.check_invariants();
         Ok(())
@@ -211,6 +223,7 @@ impl Sentinel {
                 self.redial_peers(now);
             }
         }
+        self.reconsider_all();
         self.check_invariants();
     }
 
@@ -287,6 +300,14 @@ fn apply(settings: &mut Settings, change: Change) -> String {
         Change::DownAfter(ms) => {
             settings.down_after = ms;
             format!("down-after-milliseconds {ms}")
+        }
+        Change::DownAfterRefused(ms) => {
+            settings.down_after_refused = ms;
+            format!("down-after-refused {ms}")
+        }
+        Change::PingPeriod(ms) => {
+            settings.ping_period = ms;
+            format!("ping-period {ms}")
         }
         Change::FailoverTimeout(ms) => {
             settings.failover_timeout = ms;

@@ -68,6 +68,9 @@ impl Sentinel {
             ];
             if link.command(&mut self.out, Expect::Ask { master: id, peer: peer.id, epoch, sought }, &args) {
                 (peer.asked, peer.asking) = (Some(now), true);
+                if sought && let Some(failover) = &mut master.failover {
+                    failover.report.asked(now, peer.run_id);
+                }
                 if std::mem::take(&mut peer.echo) {
                     peer.echoed = Some(now);
                 }
@@ -118,7 +121,7 @@ impl Sentinel {
 
     /// When the next peer that is owed a question may be asked.
     pub(super) fn echo_deadline(&self, master: &Master) -> Option<Millis> {
-        let can_be_asked = |link: &Link| link.cmd.is_up() && !link.is_clogged();
+        let can_be_asked = |link: &Link| link.cmd.is_up() && link.has_room(1);
         let owed = master.peers.values().filter(|peer| peer.echo && can_be_asked(&self.links[&peer.link]));
         owed.map(|peer| peer.echoed.map_or(Millis(0), |at| at + ECHO_GAP)).min()
     }

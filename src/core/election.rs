@@ -6,9 +6,11 @@
 
 use super::ask::{DESYNC, Urgency};
 use super::effect::{Effect, Level};
-use super::failover::{Failover, Step};
+use super::failover::{Cause, Failover, Step};
+use super::handover::Handover;
 use super::ids::{MasterId, RunId};
 use super::model::{Master, Peer, Role};
+use super::report::Trigger;
 use super::{SAVE_RETRY, SLOT, Sentinel, majority};
 use crate::base::{Millis, random};
 use std::collections::BTreeMap;
@@ -41,17 +43,21 @@ impl Sentinel {
     /// The acting half for one master: judge, start, drive. Called by every reply that can change the picture,
     /// by the master's wake-up and by the cron.
     pub(super) fn act(&mut self, now: Millis, id: MasterId) {
+        self.reconsider(id);
         if self.tilt.is_some() || !self.masters.contains_key(&id) {
             return;
         }
         self.judge_master(now, id);
         self.judge_quorum(now, id);
+        self.handover_overtaken(now, id);
         self.start_if_due(now, id);
         self.drive(now, id);
         if self.masters.get(&id).is_some_and(|master| master.node.sdown.is_some()) {
             self.ask_peers(now, id, Urgency::Routine);
             self.ask_peers(now, id, Urgency::Echo);
         }
+        self.redial_refused(now, id);
+        self.ping_on_time(now, id);
         if let Some(at) = self.deadline(now, id) {
             self.arm(id, at.max(now + 1));
         }
@@ -62,7 +68,7 @@ impl Sentinel {
         let master = self.masters.get(&id)?;
         let own = self.own_deadline(now, master);
         let echo = self.echo_deadline(master).filter(|_| master.node.sdown.is_some());
-        [own, echo].into_iter().flatten().min()
+        [own, echo, self.redial_deadline(master), self.ping_deadline(master)].into_iter().flatten().min()
     }
 
     fn own_deadline(&self, now: Millis, master: &Master) -> Option<Millis> {
@@ -74,6 +80,7 @@ impl Sentinel {
                     let slot = failover.changed + SLOT;
                     Some(if now < slot { slot } else { failover.changed + self.tunables.ping_period })
                 }
+                Step::WaitPromotion { promoted } => self.handover_deadline(master.id, promoted),
                 _ => None,
             },
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
@@ -155,17 +162,33 @@ impl Sentinel {
             return;
         }
         if now >= since + self.rank(master) * SLOT {
-            self.start_failover(now, id, false);
+            self.start_failover(now, id, Cause::Down);
         }
     }
 
     /// A new epoch, our own vote in it, and the question to everybody.
-    pub(super) fn start_failover(&mut self, now: Millis, id: MasterId, forced: bool) {
+    pub(super) fn start_failover(&mut self, now: Millis, id: MasterId, cause: Cause) {
         let desync = self.random.below(DESYNC);
         self.current_epoch += 1;
         let epoch = self.current_epoch;
+        let Some(master) = self.masters.get(&id) else { return };
+        let trigger = match cause {
+            Cause::Down => Trigger::Odown,
+            Cause::Forced => Trigger::Forced,
+            Cause::Coordinated => Trigger::Coordinated,
+        };
+        let report = self.begin_report(now, master, trigger, epoch);
         let Some(master) = self.masters.get_mut(&id) else { return };
-        master.failover = Some(Failover { epoch, started: now, forced, tries: 1, step: Step::WaitStart, changed: now });
+        master.failover = Some(Failover {
+            epoch,
+            started: now,
+            forced: cause == Cause::Forced,
+            handover: (cause == Cause::Coordinated).then(Handover::default),
+            tries: 1,
+            step: Step::WaitStart,
+            changed: now,
+            report: Box::new(report),
+        });
         master.attempt = Some(now + desync);
         master.retry_at = None;
         master.delay_logged = false;
@@ -199,15 +222,17 @@ impl Sentinel {
             majority(master).max(master.settings.quorum as usize)
         };
         let mine = master.votes_for(me, epoch);
+        let (forced, waited) = (failover.forced, now.since(failover.changed));
+        self.note_count(id, mine, needed);
         if mine >= needed {
             self.elected(now, id);
             return true;
         }
-        if failover.forced {
+        if forced {
             return self.wait_forced(now, id);
         }
+        let master = &self.masters[&id];
         let unheard = master.peers.values().filter(|peer| peer.answered < Some(epoch)).count();
-        let waited = now.since(failover.changed);
         let lost = mine + unheard < needed;
         if !lost && waited <= self.election_patience(master) {
             return false;
@@ -220,7 +245,7 @@ impl Sentinel {
             if nobody_won { "; nobody won, so the next attempt comes soon" } else { "" }
         );
         self.out.log(Level::Notice, text);
-        self.abort(id, "-failover-abort-not-elected");
+        self.abort(now, id, "-failover-abort-not-elected");
         if nobody_won {
             let at = now + SLOT + self.random.below(BACK_OFF_SLOTS * SLOT);
             if let Some(master) = self.masters.get_mut(&id) {
@@ -242,7 +267,7 @@ impl Sentinel {
             // Of two that met in one epoch, one moves on and the other votes for it there.
             let patience = if me < rival { 0 } else { 2 * SLOT };
             if beaten || (waited >= patience && tries >= FORCED_TRIES) {
-                self.abort(id, "-failover-abort-not-elected");
+                self.abort(now, id, "-failover-abort-not-elected");
                 return true;
             }
             if waited >= patience {
@@ -266,6 +291,7 @@ impl Sentinel {
         failover.epoch = epoch;
         failover.changed = now;
         failover.tries += 1;
+        failover.report.another_epoch(now, epoch);
         self.out.event(Level::Warning, "+new-epoch", epoch.to_string());
         self.seek_votes(now, id, epoch);
     }
@@ -278,6 +304,7 @@ impl Sentinel {
             self.out.push(Effect::Crash { code: CRASH_CODE });
         }
         self.out.alert(master, "+failover-state-select-slave", text);
+        self.note(now, id, "+elected-leader", None);
         self.enter(now, id, Step::SelectReplica);
     }
 
@@ -293,7 +320,7 @@ impl Sentinel {
             Step::ReconfReplicas { .. } | Step::UpdateConfig { .. } => false,
         };
         if beaten {
-            self.abort(id, "-failover-abort-not-elected");
+            self.abort(now, id, "-failover-abort-not-elected");
             self.act(now, id);
         }
     }
@@ -305,7 +332,7 @@ impl Sentinel {
         master.withdrawn_epoch = self.current_epoch;
         if matches!(master.failover.as_ref().map(|f| f.step), Some(Step::WaitStart | Step::SelectReplica)) {
             master.retry_at = Some(now + SAVE_RETRY);
-            self.abort(id, "-failover-abort-not-elected");
+            self.abort(now, id, "-failover-abort-not-elected");
         }
     }
 }

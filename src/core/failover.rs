@@ -29,12 +29,16 @@
 //!              └────────────────┘
 //! ```
 //!
+//! In a coordinated failover the orders of two steps differ: the master hands over ([`super::handover`]).
+//!
 //! No step waits for the cron: each is tried again whenever something about the master was heard.
 
 use super::effect::{Effect, Level};
 use super::election::CRASH_CODE;
+use super::handover::Handover;
 use super::ids::{MasterId, ReplicaId};
-use super::model::{Reconf, Replica};
+use super::model::{Node, Reconf, Replica};
+use super::report::{FailoverReport, Outcome};
 use super::{SLOT, Sentinel};
 use crate::base::Millis;
 
@@ -47,13 +51,27 @@ pub struct Failover {
     /// The epoch in which votes are sought and under which the new address is published.
     pub epoch: u64,
     pub started: Millis,
-    /// Begun by `SENTINEL FAILOVER`.
+    /// Begun by `SENTINEL FAILOVER`, without the consent of others.
     pub forced: bool,
+    /// Begun by `SENTINEL FAILOVER … COORDINATED`, and not overtaken by the master's end.
+    pub handover: Option<Handover>,
     /// Epochs tried; only a forced failover tries more than one.
     pub tries: u32,
     pub step: Step,
     /// When the step was entered.
     pub changed: Millis,
+    pub report: Box<FailoverReport>,
+}
+
+/// Why a failover begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The master is down.
+    Down,
+    /// `SENTINEL FAILOVER`
+    Forced,
+    /// `SENTINEL FAILOVER … COORDINATED`
+    Coordinated,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,14 +153,15 @@ impl Sentinel {
         }
     }
 
-    pub(super) fn abort(&mut self, id: MasterId, channel: &'static str) {
-        let Some(master) = self.masters.get_mut(&id) else { return };
-        master.failover = None;
+    pub(super) fn abort(&mut self, now: Millis, id: MasterId, channel: &'static str) {
+        let Some(master) = self.masters.get(&id) else { return };
         let text = self.out.master(master);
         self.out.alert(master, channel, text);
+        self.note(now, id, channel, None);
+        self.end_failover(now, id, Outcome::Aborted(channel));
     }
 
-    fn replica_event(&mut self, level: Level, id: MasterId, replica: ReplicaId, channel: &'static str) {
+    pub(super) fn replica_event(&mut self, level: Level, id: MasterId, replica: ReplicaId, channel: &'static str) {
         let Some(master) = self.masters.get(&id) else { return };
         let Some(replica) = master.replicas.get(&replica) else { return };
         let text = self.out.replica(master, replica);
@@ -152,8 +171,17 @@ impl Sentinel {
         }
     }
 
-    /// INFO to every replica that has none under way: their offsets decide soon.
+    /// INFO to every replica that has none under way: their offsets decide soon. If the master is to hand over, it also
+    /// has to name them.
     pub(super) fn refresh_replicas(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let hands_over = master.failover.as_ref().is_some_and(|failover| failover.handover.is_some());
+        if hands_over
+            && master.node.info_asked.is_none()
+            && master.node.info.as_ref().is_none_or(|info| now.since(info.at) > SLOT)
+        {
+            self.send_info_to_master(now, id);
+        }
         let Some(master) = self.masters.get(&id) else { return };
         let stale = |replica: &&Replica| {
             replica.node.info_asked.is_none() && replica.node.info.as_ref().is_none_or(|info| now.since(info.at) > SLOT)
@@ -168,17 +196,23 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return false };
         let Some(failover) = &master.failover else { return false };
         let waited = now.since(failover.changed);
-        let chosen = self.candidates(now, master).first().copied();
+        let chosen = self.best_candidate(now, master, failover.handover.is_some());
         // One slot for offsets of today; where news are all that is missing to have a candidate, one ping period.
         let patience = if chosen.is_some() { SLOT } else { self.tunables.ping_period };
-        let stale = |replica: &Replica| self.is_fit(now, master, replica) && is_stale(replica, failover.started);
-        if waited < patience && master.replicas.values().any(stale) {
+        let stale = |replica: &Replica| self.is_fit(now, master, replica) && is_stale(&replica.node, failover.started);
+        let news_missing = failover.handover.is_some() && is_stale(&master.node, failover.started);
+        if waited < patience && (news_missing || master.replicas.values().any(stale)) {
             self.refresh_replicas(now, id);
             return false;
         }
         self.log_refusals(now, id);
         let Some(promoted) = chosen else {
-            self.abort(id, "-failover-abort-no-good-slave");
+            if self.hands_over(id) {
+                let text =
+                    format!("{} has no replica in step with it to hand over to", self.out.master(&self.masters[&id]));
+                self.out.log(Level::Notice, text);
+            }
+            self.abort(now, id, "-failover-abort-no-good-slave");
             return true;
         };
         if let Some(replica) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&promoted))
@@ -188,14 +222,19 @@ impl Sentinel {
         }
         self.doubt_choice(id, promoted);
         self.replica_event(Level::Warning, id, promoted, "+selected-slave");
+        self.note_choice(now, id, promoted);
         self.replica_event(Level::Notice, id, promoted, "+failover-state-send-slaveof-noone");
         self.enter(now, id, Step::SendReplicaofNoOne { promoted });
         true
     }
 
     fn send_replicaof_no_one(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
+        if self.hands_over(id) {
+            return self.order_handover(now, id, promoted);
+        }
         if self.send_replicaof(now, id, promoted, None) {
             self.replica_event(Level::Notice, id, promoted, "+failover-state-wait-promotion");
+            self.note(now, id, "+failover-state-wait-promotion", None);
             self.enter(now, id, Step::WaitPromotion { promoted });
             return true;
         }
@@ -221,10 +260,15 @@ impl Sentinel {
     /// The promotion itself comes with the replica's INFO ([`Sentinel::promoted`]).
     fn wait_promotion(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) -> bool {
         if !self.masters[&id].replicas.contains_key(&promoted) {
-            self.abort(id, "-failover-abort-slave-timeout");
+            self.abort(now, id, "-failover-abort-slave-timeout");
             return true;
         }
+        self.watch_handover(now, id, promoted);
         self.give_up_promotion(now, id)
+    }
+
+    fn hands_over(&self, id: MasterId) -> bool {
+        self.masters[&id].failover.as_ref().is_some_and(|failover| failover.handover.is_some())
     }
 
     fn give_up_promotion(&mut self, now: Millis, id: MasterId) -> bool {
@@ -233,7 +277,7 @@ impl Sentinel {
         if now.since(failover.changed) <= master.settings.failover_timeout {
             return false;
         }
-        self.abort(id, "-failover-abort-slave-timeout");
+        self.abort(now, id, "-failover-abort-slave-timeout");
         true
     }
 
@@ -246,6 +290,7 @@ impl Sentinel {
         self.out.mark_dirty();
         let (from, to) = (master.node.addr.clone(), master.replicas[&promoted].node.addr.clone());
         self.replica_event(Level::Warning, id, promoted, "+promoted-slave");
+        self.note(now, id, "+promoted-slave", None);
         if self.simulate_failure & CRASH_AFTER_PROMOTION != 0 {
             self.out.push(Effect::Crash { code: CRASH_CODE });
         }
@@ -255,6 +300,7 @@ impl Sentinel {
         self.enter(now, id, Step::ReconfReplicas { promoted });
         self.announce_switch(id, &from, &to);
         self.run_reconfig_script(id, "leader", &from, &to);
+        self.release_clients(now, id, promoted);
         self.hello_to_everybody(now, id);
     }
 
@@ -262,7 +308,7 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return false };
         let Some(failover) = &master.failover else { return false };
         let Some(target) = master.replicas.get(&promoted) else {
-            self.abort(id, "-failover-abort-slave-timeout");
+            self.abort(now, id, "-failover-abort-slave-timeout");
             return true;
         };
         let (target_addr, target_down) = (target.node.addr.clone(), target.node.sdown.is_some());
@@ -297,9 +343,10 @@ impl Sentinel {
             }
         }
 
+        let unreleased = self.release_clients(now, id, promoted);
         let unfinished = others(self.masters[&id].replicas.values(), promoted)
             .any(|r| r.reconf != Reconf::Done && r.node.sdown.is_none());
-        if (unfinished && !timed_out) || target_down {
+        if ((unfinished || unreleased) && !timed_out) || target_down {
             return false;
         }
         let master = &self.masters[&id];
@@ -308,6 +355,7 @@ impl Sentinel {
             self.out.alert(master, "+failover-end-for-timeout", text.clone());
         }
         self.out.alert(master, "+failover-end", text);
+        self.note_end(now, id, unfinished);
         if unfinished {
             self.last_word(now, id, promoted, &target_addr);
         }
@@ -342,7 +390,7 @@ fn others<'a>(replicas: impl Iterator<Item = &'a Replica>, promoted: ReplicaId) 
     replicas.filter(move |replica| replica.id != promoted)
 }
 
-/// Its offset is older than what the replicas said around the start of the failover.
-fn is_stale(replica: &Replica, started: Millis) -> bool {
-    replica.node.info.as_ref().is_none_or(|info| info.at + SLOT < started)
+/// What it said of itself is older than the start of the failover.
+fn is_stale(node: &Node, started: Millis) -> bool {
+    node.info.as_ref().is_none_or(|info| info.at + SLOT < started)
 }

@@ -204,6 +204,7 @@ impl Sentinel {
         );
         let text = self.out.peer(master, &master.peers[&peer]);
         self.out.event(Level::Notice, "+sentinel", text);
+        self.reconsider(id);
         // A peer already linked for another master need not wait for a new connection to be greeted.
         self.hello_to_peer(now, id, peer);
     }
@@ -329,6 +330,7 @@ impl Sentinel {
         }
         self.announce_switch(id, &from, &hello.master_addr);
         self.run_reconfig_script(id, "observer", &from, &hello.master_addr);
+        self.observe_failover(now, id, hello.config_epoch, &hello.master_addr);
         self.switch_to(now, id, hello.master_addr.clone());
     }
 }

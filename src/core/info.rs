@@ -38,6 +38,8 @@ pub struct InfoReport {
     /// `master_repl_offset` of a server whose offsets go on through a failover, which `master_replid` tells: 4.0 and
     /// newer.
     pub reached: Option<u64>,
+    /// `Some(true)`: `master_failover_state` is anything but `no-failover`.
+    pub handing_over: Option<bool>,
 }
 
 impl InfoReport {
@@ -75,6 +77,7 @@ impl InfoReport {
             b"slave_repl_offset" => self.offset = value.parse().ok(),
             b"replica_announced" => self.announced = value.parse().ok().map(|n: u32| n != 0),
             b"master_repl_offset" => self.reached = value.parse().ok(),
+            b"master_failover_state" => self.handing_over = Some(value != "no-failover"),
             b"master_sync_in_progress" => self.sync_in_progress = value == "1",
             _ if is_replica_key(key) && self.replicas.len() < REPLICAS_MAX => {
                 self.replicas.extend(replica_addr(value));
@@ -122,6 +125,7 @@ impl Node {
             hello_sent: Millis(0),
             hello_asked: None,
             script_kill_sent: false,
+            handing_over: None,
         }
     }
 
@@ -137,6 +141,7 @@ impl Sentinel {
         let Some(master) = self.masters.get_mut(&id) else { return };
         let first = master.node.info.is_none();
         master.node.info = Some(CachedInfo { at: now, text: kept(text) });
+        master.node.handing_over = report.handing_over;
         let rebooted = take_run_id(&mut master.node, report.run_id);
         if rebooted {
             if master.settings.reboot_down_after > 0 {
@@ -171,6 +176,7 @@ impl Sentinel {
         if let Some(offset) = report.reached.filter(|_| role == Role::Master) {
             self.watch_offset(id, offset);
         }
+        self.handover_news(id);
         // A master that turned replica is judged by the clock, a master that is well again lets others be mended.
         self.act(now, id);
     }
@@ -242,6 +248,7 @@ impl Sentinel {
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(node) = master.replicas.get_mut(&replica) else { return };
         node.node.info = Some(CachedInfo { at: now, text: kept(text) });
+        node.node.handing_over = report.handing_over;
         let rebooted = take_run_id(&mut node.node, report.run_id);
         node.take(now, &report);
         let follows = node.master_addr.clone();
@@ -347,6 +354,7 @@ impl Sentinel {
         node.reconf_changed = now;
         let text = self.out.replica(&self.masters[&id], &self.masters[&id].replicas[&replica]);
         self.out.event(Level::Notice, channel, text);
+        self.note(now, id, channel, Some(replica));
     }
 
     /// We think it is master, it says so, it is not down, and that is recent news.
@@ -387,7 +395,8 @@ impl Sentinel {
         let Some(node) = master.replicas.get_mut(&replica) else { return false };
         let Some(link) = self.links.get_mut(&node.node.link) else { return false };
         let itself = target.is_some_and(|target| target.same(&node.node.addr));
-        if itself || !link.cmd.is_up() || link.is_clogged() {
+        // The transaction with its INFO goes whole or not at all: a connection left inside a MULTI would be lost.
+        if itself || !link.cmd.is_up() || !link.has_room(7) {
             return false;
         }
         let name = |command: &'static str| renamed(&master.settings, command).as_bytes();
@@ -397,6 +406,10 @@ impl Sentinel {
         };
         let out = &mut self.out;
         link.command(out, Expect::Ignored, &[name("MULTI")]);
+        if node.node.handing_over == Some(true) {
+            // It would refuse to follow anybody before that is over.
+            link.command(out, Expect::Ignored, &[name("FAILOVER"), b"ABORT"]);
+        }
         link.command(out, Expect::Ignored, &[name("SLAVEOF"), host.as_bytes(), port.as_bytes()]);
         link.command(out, Expect::Ignored, &[name("CONFIG"), b"REWRITE"]);
         link.command(out, Expect::Ignored, &[name("CLIENT"), b"KILL", b"TYPE", b"normal"]);

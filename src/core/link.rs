@@ -39,6 +39,7 @@ impl Link {
             pubsub_dialled: None,
             cmd_free_redial: false,
             pubsub_free_redial: false,
+            refusals: None,
             pubsub_heard: now,
             pubsub_established: false,
             pubsub_opening: 0,
@@ -50,7 +51,7 @@ impl Link {
     /// Queues one command. False when there is no connection to carry it, or too much is unanswered.
     pub(super) fn command(&mut self, out: &mut Outbox, expect: Expect, args: &[&[u8]]) -> bool {
         let Some(conn) = self.cmd.id() else { return false };
-        if self.is_clogged() {
+        if !self.has_room(1) {
             return false;
         }
         let mut bytes = Vec::with_capacity(64);
@@ -64,8 +65,9 @@ impl Link {
         true
     }
 
-    pub(super) fn is_clogged(&self) -> bool {
-        self.pending.len() >= PENDING_PER_SHARER * self.sharers()
+    /// Whether that many more commands may be under way. What must not be cut in two asks for all of it at once.
+    pub(super) fn has_room(&self, commands: usize) -> bool {
+        self.pending.len() + commands <= PENDING_PER_SHARER * self.sharers()
     }
 
     pub(super) fn ping(&mut self, out: &mut Outbox, now: Millis, name: &str) {
@@ -73,6 +75,14 @@ impl Link {
             self.ping_sent = now;
             self.active_ping.get_or_insert(now);
         }
+    }
+}
+
+/// When a connection that is neither accepted nor refused is given up.
+fn stuck_at(conn: Conn) -> Option<Millis> {
+    match conn {
+        Conn::Dialling { since, .. } => Some(since + DIAL_PATIENCE + 1),
+        Conn::Down | Conn::Up { .. } => None,
     }
 }
 
@@ -126,6 +136,7 @@ impl Sentinel {
         let Some(conn) = std::mem::replace(side, Conn::Down).id() else { return };
         self.conns.remove(&conn);
         self.out.push(Effect::Close { conn });
+        self.reconsider_users(id);
         if kind == ConnKind::Command {
             self.forget_pending(id);
         }
@@ -134,9 +145,14 @@ impl Sentinel {
     /// Nothing that was asked on the command connection will be answered any more.
     fn forget_pending(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        let orders: Vec<_> = link.pending.drain(..).filter_map(Expect::order).collect();
-        for (master, replica) in orders {
-            self.order_lost(master, replica);
+        let lost: Vec<_> = link.pending.drain(..).collect();
+        for expect in lost {
+            match expect {
+                Expect::Exec(master, replica) => self.order_lost(master, replica),
+                Expect::HandOver(master) => self.handover_unanswered(master),
+                Expect::Released(master, side) => self.released(master, side, false),
+                _ => {}
+            }
         }
         let Some(link) = self.links.get_mut(&id) else { return };
         match link.owner.clone() {
@@ -166,6 +182,7 @@ impl Sentinel {
     pub(super) fn redial(&mut self, now: Millis, id: LinkId) {
         self.hang_up(id, ConnKind::Command);
         self.hang_up(id, ConnKind::PubSub);
+        self.end_refusals(id);
         if let Some(link) = self.links.get_mut(&id) {
             (link.cmd_dialled, link.pubsub_dialled, link.refusal_logged) = (None, None, false);
         }
@@ -175,34 +192,54 @@ impl Sentinel {
     /// Drops what has been silent for too long and dials what is missing, each connection at most once a period.
     pub(super) fn tend_link(&mut self, now: Millis, id: LinkId, down_after: u64) {
         let Some(link) = self.links.get(&id) else { return };
-        let age = |conn: Conn| match conn {
-            Conn::Down => None,
-            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(now.since(since)),
-        };
-        let old = |conn: Conn| age(conn).is_some_and(|age| age > self.tunables.min_link_reconnect_period);
-        let stuck =
-            |conn: Conn| matches!(conn, Conn::Dialling { .. }) && age(conn).is_some_and(|age| age > DIAL_PATIENCE);
-        let half = down_after / 2;
-        let unanswered = link.active_ping.is_some_and(|since| now.since(since) > half);
-        let drop_cmd = stuck(link.cmd) || (old(link.cmd) && unanswered && now.since(link.last_pong) > half);
-        let deaf = now.since(link.pubsub_heard) > 3 * self.tunables.publish_period;
-        let drop_pubsub = (stuck(link.pubsub) && !link.pubsub_established) || (old(link.pubsub) && deaf);
-        if drop_cmd {
+        let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
+        let (cmd, pubsub) = (come(self.drop_cmd_at(link, down_after)), come(self.drop_pubsub_at(link)));
+        let stuck = come(stuck_at(link.cmd)) || (come(stuck_at(link.pubsub)) && !link.pubsub_established);
+        if stuck {
+            self.end_refusals(id);
+        }
+        if cmd {
             self.hang_up(id, ConnKind::Command);
         }
-        if drop_pubsub {
+        if pubsub {
             self.hang_up(id, ConnKind::PubSub);
         }
         self.dial_missing(now, id);
     }
 
-    fn dial_missing(&mut self, now: Millis, id: LinkId) {
+    /// When the command connection is to be given up; `None` when there is no sign of that.
+    pub(super) fn drop_cmd_at(&self, link: &Link, down_after: u64) -> Option<Millis> {
+        let (half, life) = (down_after / 2, self.tunables.min_link_reconnect_period);
+        let silent = link.active_ping.map(|since| since.max(link.last_pong) + half);
+        let silent = silent.and_then(|at| Some(at.max(link.cmd.since()? + life) + 1));
+        [silent, stuck_at(link.cmd)].into_iter().flatten().min()
+    }
+
+    /// When the Pub/Sub connection is to be given up; `None` while there is none.
+    pub(super) fn drop_pubsub_at(&self, link: &Link) -> Option<Millis> {
+        let (deaf, life) = (3 * self.tunables.publish_period, self.tunables.min_link_reconnect_period);
+        let silent = link.pubsub.since().map(|since| (since + life).max(link.pubsub_heard + deaf) + 1);
+        let stuck = stuck_at(link.pubsub).filter(|_| !link.pubsub_established);
+        [silent, stuck].into_iter().flatten().min()
+    }
+
+    /// When the command connection may be dialled; `None` while there is one.
+    pub(super) fn dial_cmd_at(&self, link: &Link) -> Option<Millis> {
         let period = self.tunables.ping_period;
+        (link.cmd == Conn::Down).then(|| link.cmd_dialled.map_or(Millis(0), |at| at + period))
+    }
+
+    /// When the Pub/Sub connection may be dialled; `None` while there is one, or where there is none to be.
+    pub(super) fn dial_pubsub_at(&self, link: &Link) -> Option<Millis> {
+        let period = self.tunables.ping_period;
+        let missing = link.pubsub == Conn::Down && !matches!(link.owner, Owner::Peer(..));
+        missing.then(|| link.pubsub_dialled.map_or(Millis(0), |at| at + period))
+    }
+
+    fn dial_missing(&mut self, now: Millis, id: LinkId) {
         let Some(link) = self.links.get(&id) else { return };
-        let due = |dialled: Option<Millis>| dialled.is_none_or(|at| now.since(at) >= period);
-        let cmd = link.cmd == Conn::Down && due(link.cmd_dialled);
-        let wants_pubsub = !matches!(link.owner, Owner::Peer(..));
-        let pubsub = wants_pubsub && link.pubsub == Conn::Down && due(link.pubsub_dialled);
+        let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
+        let (cmd, pubsub) = (come(self.dial_cmd_at(link)), come(self.dial_pubsub_at(link)));
         if cmd {
             self.dial(now, id, ConnKind::Command);
         }
@@ -212,8 +249,9 @@ impl Sentinel {
     }
 
     /// Starts a connection and pipelines its opening, so that the first reply is one round trip away.
-    fn dial(&mut self, now: Millis, id: LinkId, kind: ConnKind) {
+    pub(super) fn dial(&mut self, now: Millis, id: LinkId, kind: ConnKind) {
         let conn = ConnId(self.fresh_id());
+        self.reconsider_users(id);
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
             ConnKind::Command => link.cmd_dialled = Some(now),
@@ -280,6 +318,7 @@ impl Sentinel {
 
     pub(super) fn connected(&mut self, now: Millis, conn: ConnId, local: IpAddr) {
         let Some(&(id, kind)) = self.conns.get(&conn) else { return };
+        self.end_refusals(id);
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
             // It stands when the subscription is confirmed.
@@ -300,6 +339,14 @@ impl Sentinel {
     pub(super) fn closed(&mut self, now: Millis, conn: ConnId, why: &Gone) {
         let Some((id, kind)) = self.conns.remove(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
+        let attempt = match kind {
+            ConnKind::Command => !link.cmd.is_up(),
+            ConnKind::PubSub => !link.pubsub_established,
+        };
+        let refused = *why == Gone::Refused;
+        if attempt && refused && kind == ConnKind::Command {
+            link.note_refusal(now);
+        }
         let (channel, free) = match kind {
             ConnKind::Command => {
                 link.cmd = Conn::Down;
@@ -317,6 +364,9 @@ impl Sentinel {
         self.out.event(Level::Debug, channel, format!("{} #{why}", self.links[&id].addr));
         if kind == ConnKind::Command {
             self.forget_pending(id);
+        }
+        if attempt && !refused {
+            self.end_refusals(id);
         }
         if free {
             // The first loss of a good connection is redialled at once: most are a restart or a CLIENT KILL.

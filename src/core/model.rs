@@ -3,8 +3,11 @@
 //! Ordered maps throughout: iteration reaches effects, and the same inputs must give the same effects.
 
 use super::failover::Failover;
+use super::handover::Side;
 use super::ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId};
 use super::operator::Vote;
+use super::refused::Refusals;
+use super::report::Reports;
 use super::snapshot::Settings;
 use crate::base::Millis;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -53,6 +56,8 @@ pub struct Node {
     pub hello_sent: Millis,
     pub hello_asked: Option<Millis>,
     pub script_kill_sent: bool,
+    /// Whether its FAILOVER is under way; `None` for a server that knows none.
+    pub handing_over: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -94,6 +99,10 @@ pub struct Master {
     pub reached: Option<(Addr, u64)>,
     /// The moment for which a wake-up is queued.
     pub armed: Option<Millis>,
+    /// Before this moment the cron need not look at it.
+    pub due: Millis,
+    /// Of the failovers so far; none, as long as there was none.
+    pub reports: Option<Box<Reports>>,
 }
 
 #[derive(Clone, Debug)]
@@ -188,6 +197,15 @@ impl Conn {
         }
     }
 
+    /// When it came to be what it is.
+    #[must_use]
+    pub fn since(self) -> Option<Millis> {
+        match self {
+            Conn::Down => None,
+            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(since),
+        }
+    }
+
     #[must_use]
     pub fn is_up(self) -> bool {
         matches!(self, Conn::Up { .. })
@@ -216,6 +234,8 @@ pub struct Link {
     /// The next drop of the connection is redialled at once.
     pub cmd_free_redial: bool,
     pub pubsub_free_redial: bool,
+    /// There are some while the command connection is refused.
+    pub refusals: Option<Box<Refusals>>,
     pub pubsub_heard: Millis,
     /// The Pub/Sub connection is established, if not yet subscribed.
     pub pubsub_established: bool,
@@ -266,18 +286,13 @@ pub enum Expect {
     },
     /// The EXEC that makes a replica a master or turns it to another.
     Exec(MasterId, ReplicaId),
+    /// The EXEC that has the master hand over.
+    HandOver(MasterId),
+    /// The EXEC that ends the pause after a coordinated failover.
+    Released(MasterId, Side),
 }
 
 impl Expect {
-    /// The replica whose change of role the reply would have confirmed.
-    #[must_use]
-    pub fn order(self) -> Option<(MasterId, ReplicaId)> {
-        match self {
-            Expect::Exec(master, replica) => Some((master, replica)),
-            _ => None,
-        }
-    }
-
     /// The request told one of our epochs, and so rests on the save of its turn.
     #[must_use]
     pub fn tells_epoch(self) -> bool {

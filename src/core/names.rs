@@ -104,7 +104,7 @@ impl Sentinel {
         }
         let promoted = master.failover.as_ref().and_then(super::Failover::promoted);
         if promoted.is_some_and(|promoted| gone.contains(&promoted)) && current_addr(master).same(&master.node.addr) {
-            self.abort(id, "-failover-abort-slave-timeout");
+            self.abort(now, id, "-failover-abort-slave-timeout");
         }
         for replica in gone {
             if self.masters[&id].failover.as_ref().and_then(super::Failover::promoted) != Some(replica) {

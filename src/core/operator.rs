@@ -81,6 +81,8 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     DownAfter(u64),
+    DownAfterRefused(u64),
+    PingPeriod(u64),
     FailoverTimeout(u64),
     ParallelSyncs(u32),
     Quorum(u32),
@@ -107,6 +109,8 @@ pub enum FailoverRefused {
     NoSuchMaster,
     InProgress,
     NoGoodReplica,
+    /// The master does not know FAILOVER, or has not said yet that it does.
+    NoGoodMaster,
     /// Saves fail: an epoch that is not on disk leads nobody.
     Unsaved,
     /// In TILT nothing is started: what we know of the nodes may be stale.

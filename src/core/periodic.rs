@@ -34,13 +34,13 @@ impl Sentinel {
 
     fn master_routine(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let info = info_due(now, &master.node, self.tunables.info_period);
-        let hello = self.hello_due(now, master.node.hello_sent, master.node.hello_asked);
-        let (link, down_after) = (master.node.link, master.settings.down_after);
+        let info = master.node.info_at(self.tunables.info_period) <= now;
+        let hello = self.hello_at(master.node.hello_sent, master.node.hello_asked) <= now;
+        let (link, period) = (master.node.link, self.ping_period(master));
         if info {
             self.send_info_to_master(now, id);
         }
-        self.ping_if_due(now, link, down_after, Some(id));
+        self.ping_if_due(now, link, period, Some(id));
         if hello {
             self.hello_to_master(now, id);
         }
@@ -50,13 +50,13 @@ impl Sentinel {
         let Some((master, node)) = self.masters.get(&id).and_then(|m| Some((m, m.replicas.get(&replica)?))) else {
             return;
         };
-        let info = info_due(now, &node.node, self.info_period(master, node));
-        let hello = self.hello_due(now, node.node.hello_sent, node.node.hello_asked);
-        let (link, down_after) = (node.node.link, master.settings.down_after);
+        let info = node.node.info_at(self.info_period(master, node)) <= now;
+        let hello = self.hello_at(node.node.hello_sent, node.node.hello_asked) <= now;
+        let (link, period) = (node.node.link, self.ping_period(master));
         if info {
             self.send_info_to_replica(now, id, replica);
         }
-        self.ping_if_due(now, link, down_after, Some(id));
+        self.ping_if_due(now, link, period, Some(id));
         if hello {
             self.hello_to_replica(now, id, replica);
         }
@@ -64,21 +64,21 @@ impl Sentinel {
 
     fn peer_routine(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let down_after = master.settings.down_after;
+        let period = self.ping_period(master);
         let peers: Vec<_> = master
             .peers
             .values()
-            .map(|peer| (peer.id, peer.link, self.hello_due(now, peer.hello_sent, peer.hello_asked)))
+            .map(|peer| (peer.id, peer.link, self.hello_at(peer.hello_sent, peer.hello_asked) <= now))
             .collect();
         for (peer, link, hello) in peers {
-            self.ping_if_due(now, link, down_after, None);
+            self.ping_if_due(now, link, period, None);
             if hello {
                 self.hello_to_peer(now, id, peer);
             }
         }
     }
 
-    fn info_period(&self, master: &Master, replica: &Replica) -> u64 {
+    pub(super) fn info_period(&self, master: &Master, replica: &Replica) -> u64 {
         let under_way = matches!(replica.reconf, Reconf::Sent | Reconf::InProgress)
             || matches!(master.failover.as_ref().map(|f| f.step),
                 Some(Step::WaitPromotion { promoted }) if promoted == replica.id);
@@ -95,16 +95,41 @@ impl Sentinel {
         }
     }
 
-    fn hello_due(&self, now: Millis, sent: Millis, asked: Option<Millis>) -> bool {
-        let old = |at: Millis| now.since(at) > self.tunables.publish_period;
-        old(sent) && asked.is_none_or(old)
+    /// When the next hello to a node is due.
+    pub(super) fn hello_at(&self, sent: Millis, asked: Option<Millis>) -> Millis {
+        sent.max(asked.unwrap_or(sent)) + self.tunables.publish_period + 1
+    }
+
+    /// How often the nodes of this master get a PING; a peer that several masters share, as often as the shortest says.
+    pub(super) fn ping_period(&self, master: &Master) -> u64 {
+        let own = Some(master.settings.ping_period).filter(|&period| period > 0);
+        own.unwrap_or(self.tunables.ping_period).min(master.settings.down_after)
+    }
+
+    /// When the master wants its next PING, where the operator has chosen a period: one shorter than the turns of the
+    /// cron is kept as well.
+    pub(super) fn ping_deadline(&self, master: &Master) -> Option<Millis> {
+        let link = &self.links[&master.node.link];
+        if master.settings.ping_period == 0 || link.active_ping.is_some() || !link.cmd.is_up() || !link.has_room(1) {
+            return None;
+        }
+        Some(link.ping_at(self.ping_period(master)))
+    }
+
+    pub(super) fn ping_on_time(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        if self.ping_deadline(master).is_some_and(|at| at <= now) {
+            self.ping_if_due(now, master.node.link, self.ping_period(master), Some(id));
+        }
     }
 
     /// `servers` names the master whose rename-command map applies; peers have none.
-    fn ping_if_due(&mut self, now: Millis, link: LinkId, down_after: u64, servers: Option<MasterId>) {
+    fn ping_if_due(&mut self, now: Millis, link: LinkId, period: u64, servers: Option<MasterId>) {
+        let common = self.tunables.ping_period;
         let Some(link) = self.links.get_mut(&link) else { return };
-        let period = down_after.min(self.tunables.ping_period);
-        if now.since(link.last_pong) > period && now.since(link.ping_sent) > period / 2 {
+        // While one is unanswered another tells nothing new: a short period must not fill the link of a node that hangs.
+        let overdue = link.active_ping.is_some() && now.since(link.ping_sent) <= period.max(common) / 2;
+        if link.ping_at(period) <= now && !overdue {
             let settings = servers.and_then(|id| self.masters.get(&id)).map(|master| &master.settings);
             link.ping(&mut self.out, now, settings.map_or("PING", |settings| renamed(settings, "PING")));
         }
@@ -189,6 +214,9 @@ impl Sentinel {
     }
 
     pub(super) fn hello_to_master(&mut self, now: Millis, id: MasterId) {
+        if self.has_paused(id) {
+            return;
+        }
         let Some(master) = self.masters.get(&id) else { return };
         let (link, command) = (master.node.link, renamed(&master.settings, "PUBLISH").to_owned());
         if self.publish(now, id, link, Expect::HelloMaster(id), &command)
@@ -231,11 +259,4 @@ impl Sentinel {
         }
         self.hello_to_master(now, id);
     }
-}
-
-fn info_due(now: Millis, node: &super::Node, period: u64) -> bool {
-    // One under way is given a second before it is repeated, or the quick polls would pile up on a slow node.
-    let overdue = |at: Millis, period: u64| now.since(at) > period;
-    node.info.as_ref().is_none_or(|info| overdue(info.at, period))
-        && node.info_asked.is_none_or(|at| overdue(at, period.max(1_000)))
 }

@@ -19,6 +19,7 @@ impl Sentinel {
             self.hang_up(id, super::ConnKind::Command);
             return;
         };
+        link.refusals = None;
         if let Reply::Error(text) = &reply {
             self.log_refusal(id, text);
         }
@@ -36,26 +37,32 @@ impl Sentinel {
             }
             (Expect::InfoMaster(master), _) => self.clear_info_mark(master, None),
             (Expect::InfoReplica(master, replica), _) => self.clear_info_mark(master, Some(replica)),
-            (Expect::HelloMaster(master), reply) => {
-                if let Some(master) = self.masters.get_mut(&master) {
+            (Expect::HelloMaster(id), reply) => {
+                if let Some(master) = self.masters.get_mut(&id) {
                     master.node.hello_asked = None;
-                    if !is_error(&reply) {
+                    if is_error(&reply) {
+                        self.reconsider(id);
+                    } else {
                         master.node.hello_sent = now;
                     }
                 }
             }
-            (Expect::HelloReplica(master, replica), reply) => {
-                if let Some(node) = self.masters.get_mut(&master).and_then(|m| m.replicas.get_mut(&replica)) {
-                    node.node.hello_asked = None;
-                    if !is_error(&reply) {
-                        node.node.hello_sent = now;
+            (Expect::HelloReplica(id, replica), reply) => {
+                if let Some(replica) = self.masters.get_mut(&id).and_then(|m| m.replicas.get_mut(&replica)) {
+                    replica.node.hello_asked = None;
+                    if is_error(&reply) {
+                        self.reconsider(id);
+                    } else {
+                        replica.node.hello_sent = now;
                     }
                 }
             }
-            (Expect::HelloPeer(master, peer), reply) => {
-                if let Some(peer) = self.masters.get_mut(&master).and_then(|m| m.peers.get_mut(&peer)) {
+            (Expect::HelloPeer(id, peer), reply) => {
+                if let Some(peer) = self.masters.get_mut(&id).and_then(|m| m.peers.get_mut(&peer)) {
                     peer.hello_asked = None;
-                    if !is_error(&reply) {
+                    if is_error(&reply) {
+                        self.reconsider(id);
+                    } else {
                         peer.hello_sent = now;
                     }
                 }
@@ -64,6 +71,15 @@ impl Sentinel {
                 self.ask_reply(now, master, peer, epoch, sought, &reply);
             }
             (Expect::Exec(master, replica), reply) => self.exec_reply(master, replica, &reply),
+            (Expect::HandOver(master), reply) => self.handover_reply(now, master, &reply),
+            (Expect::Released(master, side), reply) => {
+                if is_error(&reply) {
+                    let text = format!("{} did not drop its clients", self.links[&id].addr);
+                    self.out.log(Level::Warning, text);
+                }
+                self.released(master, side, true);
+                self.act(now, master);
+            }
             (Expect::Ignored | Expect::Auth, _) => {}
         }
     }
@@ -76,6 +92,7 @@ impl Sentinel {
     }
 
     fn clear_info_mark(&mut self, master: MasterId, replica: Option<super::ReplicaId>) {
+        self.reconsider(master);
         let Some(master) = self.masters.get_mut(&master) else { return };
         match replica {
             None => master.node.info_asked = None,
@@ -127,6 +144,12 @@ impl Sentinel {
         if self.owner_is_down(id) {
             self.touch_owner(now, id);
         }
+        if let Some(Owner::Master(master)) = self.links.get(&id).map(|link| &link.owner)
+            && let Some(master) = self.masters.get(master)
+            && let Some(next) = self.ping_deadline(master)
+        {
+            self.arm(master.id, next);
+        }
     }
 
     fn owner_is_down(&self, link: LinkId) -> bool {
@@ -171,7 +194,8 @@ impl Sentinel {
     }
 
     fn ask_reply(&mut self, now: Millis, id: MasterId, peer: PeerId, epoch: u64, sought: bool, reply: &Reply) {
-        let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) else { return };
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(peer) = master.peers.get_mut(&peer) else { return };
         peer.asking = false;
         let Reply::Array(parts) = reply else { return };
         let [Reply::Integer(down), Reply::Bulk(leader), Reply::Integer(vote_epoch)] = parts.as_slice() else { return };
@@ -189,6 +213,9 @@ impl Sentinel {
             if vote_epoch < epoch && (down || leader.is_some()) {
                 peer.abstained = peer.abstained.max(Some(epoch));
             }
+            if let Some(failover) = master.failover.as_mut().filter(|failover| failover.epoch == epoch) {
+                failover.report.answered(now, peer);
+            }
         }
         self.act(now, id);
     }
@@ -198,7 +225,8 @@ impl Sentinel {
         let Some(replica) = master.replicas.get(&replica) else { return };
         let failure = match reply {
             Reply::Error(text) => String::from_utf8_lossy(text).escape_default().to_string(),
-            Reply::Array(parts) => match parts.first() {
+            // SLAVEOF is the last but three; an end of FAILOVER may stand before it.
+            Reply::Array(parts) => match parts.iter().rev().nth(3) {
                 Some(Reply::Error(text)) => String::from_utf8_lossy(text).escape_default().to_string(),
                 _ => return,
             },
@@ -212,6 +240,7 @@ impl Sentinel {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
         link.pubsub_heard = now;
+        link.refusals = None;
         // AUTH and CLIENT SETNAME may fail and yet the subscription succeed; the other way round there is no use in
         // the connection.
         let opening = link.pubsub_opening > 0;

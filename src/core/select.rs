@@ -47,7 +47,8 @@ impl Sentinel {
             return Some("not connected".into());
         }
         let silent = now.since(link.last_ok);
-        if silent > 5 * self.tunables.ping_period {
+        // A short period of its own is for the sake of a hanging master; it makes nobody else a worse candidate.
+        if silent > 5 * self.tunables.ping_period.max(master.settings.ping_period) {
             return Some(format!("last good PING {silent} ms ago"));
         }
         if replica.priority == 0 {
@@ -66,14 +67,16 @@ impl Sentinel {
 
     pub(super) fn log_refusals(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let refused: Vec<String> = master
+        let refused: Vec<(&Replica, String)> = master
             .replicas
             .values()
             .filter_map(|replica| Some((replica, self.objection(now, master, replica)?)))
-            .map(|(replica, why)| format!("{} is no candidate: {why}", self.out.replica(master, replica)))
             .collect();
-        for text in refused {
+        for (replica, why) in &refused {
+            let text = format!("{} is no candidate: {why}", self.out.replica(master, replica));
             self.out.log(Level::Notice, text);
         }
+        let refused = refused.into_iter().map(|(replica, why)| (replica.node.addr.clone(), why.into())).collect();
+        self.note_refused(id, refused);
     }
 }

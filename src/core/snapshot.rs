@@ -76,6 +76,10 @@ pub struct KnownPeer {
 pub struct Settings {
     pub quorum: u32,
     pub down_after: u64,
+    /// A node whose connections are refused for longer is down; 0: refusals say nothing.
+    pub down_after_refused: u64,
+    /// The PING period of this master's nodes; 0: the common one ([`Tunables::ping_period`](super::Tunables)).
+    pub ping_period: u64,
     pub failover_timeout: u64,
     /// 0 counts as 1.
     pub parallel_syncs: u32,
@@ -96,6 +100,8 @@ impl Settings {
         Settings {
             quorum,
             down_after: DEFAULT_DOWN_AFTER,
+            down_after_refused: 0,
+            ping_period: 0,
             failover_timeout: DEFAULT_FAILOVER_TIMEOUT,
             parallel_syncs: DEFAULT_PARALLEL_SYNCS,
             reboot_down_after: 0,

@@ -3,6 +3,7 @@
 use super::Sentinel;
 use super::ids::{Addr, LinkId, MasterId, ReplicaId};
 use super::model::{Expect, Node, Owner, Replica, Role};
+use super::report::Outcome;
 use crate::base::Millis;
 
 impl Sentinel {
@@ -19,6 +20,7 @@ impl Sentinel {
     /// A link is about an address, not about a role: the new master keeps the link it had as a replica, and so do
     /// the others. Only the old master starts afresh.
     pub(super) fn switch_to(&mut self, now: Millis, id: MasterId, to: Addr) {
+        self.end_failover(now, id, Outcome::Superseded);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let old_addr = master.node.addr.clone();
         let old_link = master.node.link;
@@ -49,7 +51,6 @@ impl Sentinel {
         master.node = Node::new(to, link, Role::Master, now);
         master.odown = None;
         master.rebooted = None;
-        master.failover = None;
         master.attempt = None;
         master.retry_at = None;
         master.delay_logged = false;
@@ -57,6 +58,7 @@ impl Sentinel {
         if let Some(link) = self.links.get_mut(&link) {
             link.active_ping = link.active_ping.map(|_| now);
             link.last_ok = now;
+            link.refusals = None;
         }
         for peer in master.peers.values_mut() {
             if let Some(link) = self.links.get_mut(&peer.link) {
@@ -121,11 +123,12 @@ impl Sentinel {
             // Promoted, but not yet at home: the new address is the one to start afresh with.
             self.switch_to(now, id, in_force);
         }
+        self.end_failover(now, id, Outcome::Reset);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let link = master.node.link;
         let last_down = master.node.last_down;
         master.node = Node { last_down, ..Node::new(master.node.addr.clone(), link, Role::Master, now) };
-        (master.odown, master.rebooted, master.failover) = (None, None, None);
+        (master.odown, master.rebooted) = (None, None);
         (master.attempt, master.retry_at, master.delay_logged) = (None, None, false);
         for replica in master.replicas.values_mut() {
             replica.hidden = true;

@@ -203,7 +203,7 @@ impl Bench {
 pub fn master_info() -> String {
     format!(
         "# Server\r\nrun_id:{MASTER_RUN_ID}\r\n# Replication\r\nrole:master\r\n\
-         slave0:ip=127.0.0.1,port=37002,state=online,offset=27522,lag=0\r\n"
+         slave0:ip=127.0.0.1,port=37002,state=online,offset=27522,lag=0\r\nmaster_failover_state:no-failover\r\n"
     )
 }
 

@@ -267,7 +267,7 @@ impl Play {
                 self.drain();
             }
             "failover" => {
-                let _ = self.core.force_failover(self.now, &master);
+                let _ = self.core.force_failover(self.now, &master, order.word(2) == "coordinated");
                 self.drain();
             }
             "question" => {
@@ -379,6 +379,7 @@ const WORDS: &[&[u8]] = &[
     b"\ndisk full\n",
     b"\ndisk ok\n",
     b"\nfailover mymaster\n",
+    b"\nfailover mymaster coordinated\n",
     b"\nreset *\n",
     b"\nremove mymaster\n",
     b"\nmonitor mymaster 127.0.0.1 6379 2\n",

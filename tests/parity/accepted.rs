@@ -56,6 +56,7 @@ const RULES: &str = "7.2 and later keep the rules for commands as they were give
 const SANITIZE: &str = "7.2 and later show this switch where 7.0 leaves it out";
 const KILL_BY_AGE: &str = "CLIENT KILL MAXAGE came with 7.4";
 const CONFIG: &str = "since 7.2 SENTINEL CONFIG takes several keys, and knows loglevel";
+const COORDINATED: &str = "SENTINEL FAILOVER … COORDINATED, as Valkey 9 has it (R57)";
 const PASSWORD: &str = "our own password can be changed while we run (R99)";
 const CONTROL: &str = "a line break in a name would write lines of its own into the configuration file (R87); refused, with \
      Valkey's words";
@@ -73,6 +74,7 @@ const SWITCH: &str = "the new address is published as soon as it holds, not when
 const LAST_WORDS: &str = "what was answered before the end is sent before the end";
 const LOAD: &str = "7.4 lets go only of those whose rights ACL LOAD changed; 7.0 of everybody who has logged in";
 const OURS: &str = "our own field; names that begin so are nobody else's";
+const EXTENSION: &str = "our own: no name of theirs is taken, and nothing shows unless it is asked for or set";
 const SAVING: &str = "our own field: says that the state cannot be written (R77)";
 
 pub const ROWS: &[Row] = &[
@@ -110,8 +112,13 @@ pub const ROWS: &[Row] = &[
     row("COMMAND DOCS* › sentinel|config keys", "* complexity arguments", "* complexity history arguments", DOCS),
     row("COMMAND DOCS* › sentinel|debug arguments", "*{+multiple}*", "*{+optional +multiple}*", DOCS),
     row("COMMAND DOCS › client|pause since", "$\"2.9.50\"", "$\"3.0.0\"", WORDS),
+    row("COMMAND DOCS* › sentinel|failover keys", "* group arguments", "* group history arguments", COORDINATED),
+    row("COMMAND DOCS* › sentinel|failover arguments", "*", "*; *token=?\"COORDINATED\"*", COORDINATED),
+    row("COMMAND* › sentinel|failover", "?* arity :3", "?* arity :-3", COORDINATED),
     added("COMMAND* › sentinel|*primar*", ALIAS),
+    added("COMMAND* › sentinel|failover-report*", EXTENSION),
     added("ACL CAT * › sentinel|*primar*", ALIAS),
+    added("ACL CAT * › sentinel|failover-report*", EXTENSION),
     // INFO.
     added("INFO* › Server watchfire_version", OURS),
     added("INFO* › Sentinel sentinel_config_save_failing", SAVING),
@@ -157,6 +164,9 @@ pub const ROWS: &[Row] = &[
     row("PING", "(closed)", "+PONG", LOAD),
     // SENTINEL.
     row("SENTINEL *primar*", "-ERR unknown subcommand '*primar*'. Try SENTINEL HELP.", "[^-]*", ALIAS),
+    row("SENTINEL failover-report*", "-ERR unknown subcommand 'failover-report'. Try SENTINEL HELP.", "*", EXTENSION),
+    row("SENTINEL set far down-after-refused *", "-ERR Unknown option or number of *", "*", EXTENSION),
+    row("SENTINEL set far ping-period *", "-ERR Unknown option or number of *", "*", EXTENSION),
     row("SENTINEL set far primary-reboot-*", "-ERR Unknown option or number of *", "+OK", ALIAS),
     row("SENTINEL CONFIG GET * › keys", "? of *", "? of *$loglevel", CONFIG),
     row(
@@ -167,6 +177,8 @@ pub const ROWS: &[Row] = &[
     ),
     row("SENTINEL CONFIG x", "-*", "-ERR wrong number of arguments for 'sentinel|config' command", CONFIG),
     row("SENTINEL CONFIG set loglevel *", "-ERR Invalid argument 'loglevel' to SENTINEL CONFIG SET", "*", CONFIG),
+    row("SENTINEL failover far x", "-ERR wrong number of *", "-ERR Unknown failover option specified", COORDINATED),
+    row("SENTINEL failover * *", "-ERR wrong number of *", "-*", COORDINATED),
     row("SENTINEL CONFIG SET requirepass *", "-ERR Invalid argument 'requirepass' to *", "+OK", PASSWORD),
     row("SENTINEL monitor *\\\\n*", "+OK", "-ERR Invalid argument at index 2 *: control characters are *", CONTROL),
     row("SENTINEL remove *\\\\n*", "+OK", "-ERR No such master with that name", CONTROL),

@@ -19,6 +19,7 @@
 //! [`options::Options::convergence_ms`].
 
 pub mod check_address;
+pub mod check_cause;
 pub mod check_convergence;
 pub mod check_durable;
 pub mod check_epochs;

@@ -155,7 +155,8 @@ impl World<'_> {
             FaultKind::Reset => self.reset_one(),
             FaultKind::Operator => {
                 let who = self.nemesis.index(self.options.sentinels);
-                return self.force(who);
+                let coordinated = self.nemesis.random.below(2) == 0;
+                return self.force(who, coordinated);
             }
         };
         self.nemesis.begun += 1;
@@ -216,14 +217,16 @@ impl World<'_> {
     }
 
     /// An operator's SENTINEL FAILOVER; a process that is down, frozen or busy saving does not hear it.
-    pub fn force(&mut self, who: usize) -> Outcomes {
+    pub fn force(&mut self, who: usize, coordinated: bool) -> Outcomes {
         let now = self.now;
         if !self.processes[who].is_idle() {
             return Ok(());
         }
         let Some(sentinel) = &mut self.processes[who].sentinel else { return Ok(()) };
-        let outcome = sentinel.force_failover(now, GROUP.as_bytes());
-        self.line(Weight::Story, Node::Sentinel(who), "operator", format_args!("SENTINEL FAILOVER: {outcome:?}"));
+        let outcome = sentinel.force_failover(now, GROUP.as_bytes(), coordinated);
+        let option = if coordinated { " COORDINATED" } else { "" };
+        let details = format_args!("SENTINEL FAILOVER{option}: {outcome:?}");
+        self.line(Weight::Story, Node::Sentinel(who), "operator", details);
         self.drain(who)
     }
 
@@ -277,6 +280,18 @@ impl World<'_> {
     pub fn kill_server(&mut self, index: usize) {
         self.fault(Node::Server(index), format_args!("killed"));
         self.stop_server(index, false);
+    }
+
+    pub fn hang_server(&mut self, index: usize) {
+        self.fault(Node::Server(index), format_args!("hangs"));
+        self.servers[index].state = State::Hung;
+    }
+
+    /// The machine is gone: its process, and the network to it.
+    pub fn lose_server(&mut self, index: usize) {
+        self.fault(Node::Server(index), format_args!("machine lost"));
+        self.stop_server(index, true);
+        self.cut(&self.around(Node::Server(index)));
     }
 
     /// `quiet`: nobody is told, because the machine is gone.

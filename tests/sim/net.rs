@@ -67,6 +67,8 @@ struct Pipe {
 struct Cut {
     count: u32,
     since: Millis,
+    /// Dials into it fail at once, because a router or our own kernel knows that there is no way.
+    known: bool,
 }
 
 #[derive(Debug)]
@@ -139,11 +141,11 @@ impl Net {
         if !self.is_cut(from, to) && !self.is_cut(to, from) {
             return Some(to);
         }
-        if attempt < DIALS {
+        let known = [(from, to), (to, from)].iter().any(|way| self.cuts.get(way).is_some_and(|cut| cut.known));
+        if attempt < DIALS && !known {
             queue.push(now + (1_000 << attempt), Event::Dial { wire, attempt: attempt + 1 });
         } else {
-            // The kernel's own verdict: it needs no packet from the other side.
-            queue.push(now, Event::Packet { wire, direction: Direction::Back, packet: Packet::End });
+            queue.push(now, Event::NoWay { wire });
         }
         None
     }
@@ -184,17 +186,13 @@ impl Net {
     ) {
         let Some((from, to)) = self.path(wire, direction) else { return };
         let at = now + self.flight(from, to);
-        let cut = self.is_cut(from, to);
         let pipe = self.pipe(wire, direction).expect("it has a path");
-        if cut || !pipe.held.is_empty() {
-            pipe.held.push_back(packet);
-            return;
-        }
         pipe.last = pipe.last.max(at);
         queue.push(pipe.last, Event::Packet { wire, direction, packet });
     }
 
-    /// A packet reaches the end of its flight: it is there now, or held back by a cut that came meanwhile.
+    /// A packet reaches the end of its flight, where a cut holds it back, and all that come behind it. Only here: what
+    /// was sent into a cut must not come before what was in flight when it began.
     pub fn arrive(&mut self, wire: Wire, direction: Direction, packet: Packet) -> Option<Packet> {
         let (from, to) = self.path(wire, direction)?;
         let cut = self.is_cut(from, to);
@@ -272,7 +270,8 @@ impl Net {
     }
 
     pub fn cut(&mut self, now: Millis, from: Node, to: Node) {
-        self.cuts.entry((from, to)).or_insert(Cut { count: 0, since: now }).count += 1;
+        let known = self.random.below(3) == 0;
+        self.cuts.entry((from, to)).or_insert(Cut { count: 0, since: now, known }).count += 1;
     }
 
     /// Takes one cut of a direction away; when it was the last, what waited arrives soon.

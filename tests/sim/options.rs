@@ -106,6 +106,9 @@ pub struct Options {
     /// Mean pause between two faults, ms, and how many may last at once.
     pub fault_gap_ms: u64,
     pub faults_at_once: usize,
+    /// Settings of the master that are ours, ms; 0 is off.
+    pub down_after_refused: u64,
+    pub ping_period: u64,
     pub faults: Vec<(FaultKind, u64)>,
     pub planted: Option<Planted>,
     /// Checkers that look away, by name: to show that another one sees the same mistake.
@@ -156,6 +159,8 @@ impl Options {
             safety_ms: pick(draw, &[20_000, 40_000, 60_000]),
             fault_gap_ms: pick(draw, &[500, 2_000, 5_000]),
             faults_at_once: pick(draw, &[1, 2, 3, 5]),
+            down_after_refused: pick(draw, &[0, 0, 100, 300]),
+            ping_period: pick(draw, &[0, 0, 50, 200]),
             faults,
             planted: None,
             muted: Vec::new(),
@@ -194,6 +199,8 @@ impl Options {
             loading_ms: 0,
             repl_timeout: 10_000,
             refuse_stale: false,
+            down_after_refused: 0,
+            ping_period: 0,
             faults: Vec::new(),
             ..Options::drawn(seed)
         }
@@ -222,14 +229,16 @@ impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "seed {}: {} Sentinels, {} servers, quorum {}, down-after {}, failover-timeout {}, latency {}..{} ms, \
-             save {}..{} ms, {} faults at once every {} ms, planted {:?}, faults {:?}",
+            "seed {}: {} Sentinels, {} servers, quorum {}, down-after {}, failover-timeout {}, down-after-refused {}, \
+             ping-period {}, latency {}..{} ms, save {}..{} ms, {} faults at once every {} ms, planted {:?}, faults {:?}",
             self.seed,
             self.sentinels,
             self.servers,
             self.quorum,
             self.down_after,
             self.failover_timeout,
+            self.down_after_refused,
+            self.ping_period,
             self.latency.0,
             self.latency.1,
             self.save_ms.0,

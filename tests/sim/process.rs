@@ -3,16 +3,19 @@
 //! A turn: hand in what arrived, tick when it is time, drain the effects one by one, then answer peers.
 //! A save that takes time stops the process until it is over. A crash may fall between any two effects.
 
+use super::check_cause::Ear;
 use super::disk::Disk;
 use super::facts::{self, Fact};
 use super::net::{Direction, Packet, Request, Wire};
-use super::node::{Node, sentinel_id};
+use super::node::{GROUP, Node, sentinel_id};
 use super::options::{Planted, between};
 use super::trace::Weight;
 use super::world::{Event, Heard, Outcomes, Pair, Words, World};
 use std::collections::{BTreeMap, VecDeque};
 use watchfire::base::Millis;
-use watchfire::core::{Answer, ConnId, ConnKind, Effect, Gone, Identity, Input, RunId, Sentinel, Snapshot};
+use watchfire::core::{
+    Answer, ConnId, ConnKind, Effect, Gone, Identity, Input, Role as CoreRole, RunId, Sentinel, Snapshot,
+};
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
 /// Mistakes of a shell, to show that the checkers see them.
@@ -20,6 +23,8 @@ use watchfire::resp::{Argv, Reply, RequestDecoder};
 pub enum ShellPlant {
     /// Messages and answers leave before the save they rest on is durable.
     AnswerBeforeSaving,
+    /// Whatever ends an attempt to connect is reported as a refusal.
+    CallEverythingRefused,
 }
 
 /// What waits to be read.
@@ -65,6 +70,7 @@ pub struct Process {
     inbox: VecDeque<Item>,
     wires: BTreeMap<ConnId, Wire>,
     held: Vec<(Wire, Held)>,
+    ear: Ear,
     saving: Option<Saving>,
     turn_queued: bool,
     wake: Option<Millis>,
@@ -87,6 +93,7 @@ impl Process {
             inbox: VecDeque::new(),
             wires: BTreeMap::new(),
             held: Vec::new(),
+            ear: Ear::default(),
             saving: None,
             turn_queued: false,
             wake: None,
@@ -118,6 +125,7 @@ impl World<'_> {
             sentinel.plant(plant);
         }
         process.sentinel = Some(Box::new(sentinel));
+        process.ear = Ear::default();
         process.life += 1;
         process.frozen = false;
         process.plan = None;
@@ -213,6 +221,7 @@ impl World<'_> {
             None => {}
         }
         let Some(sentinel) = &mut process.sentinel else { return Ok(()) };
+        process.ear.turn_begins();
         for item in process.inbox.drain(..) {
             match item {
                 Item::Requests(wire, requests) => {
@@ -224,13 +233,20 @@ impl World<'_> {
                 Item::Connected(conn) | Item::Closed(conn, _) | Item::Reply(conn, ..)
                     if !process.wires.contains_key(&conn) => {}
                 Item::Connected(conn) => {
+                    process.ear.connected(conn);
                     sentinel.handle(now, Input::Connected { conn, local: Node::Sentinel(who).ip() });
                 }
                 Item::Closed(conn, why) => {
                     process.wires.remove(&conn);
+                    process.ear.closed(now, conn, &why, self.options.down_after_refused);
+                    let blind = self.options.planted == Some(Planted::Shell(ShellPlant::CallEverythingRefused));
+                    let why = if blind { Gone::Refused } else { why };
                     sentinel.handle(now, Input::Closed { conn, why });
                 }
-                Item::Reply(conn, kind, reply) => sentinel.handle(now, Input::Reply { conn, kind, reply }),
+                Item::Reply(conn, kind, reply) => {
+                    process.ear.replied(now, conn, &reply);
+                    sentinel.handle(now, Input::Reply { conn, kind, reply });
+                }
             }
         }
         if sentinel.next_wakeup() <= now {
@@ -349,9 +365,11 @@ impl World<'_> {
                 self.line(Weight::Noise, Pair(me, to), "dial", format_args!("{kind:?} {}", conn.0));
                 let wire = self.net.dial(&mut self.queue, self.now, who, to, conn, kind);
                 self.processes[who].wires.insert(conn, wire);
+                self.processes[who].ear.dials(conn, to, kind, self.now);
             }
             Effect::Send { conn, bytes } => return self.send(who, conn, &bytes),
             Effect::Close { conn } => {
+                self.processes[who].ear.hangs_up(conn);
                 if let Some(wire) = self.processes[who].wires.remove(&conn) {
                     self.line(Weight::Noise, me, "close", format_args!("{}", conn.0));
                     self.net.close_from(&mut self.queue, self.now, wire);
@@ -361,6 +379,9 @@ impl World<'_> {
                 let weight = if level == watchfire::core::Level::Debug { Weight::Noise } else { Weight::Story };
                 self.line(weight, me, "event", format_args!("{channel} {payload}"));
                 self.observe(who, Fact::Event { channel, payload: &payload })?;
+                if channel == "+sdown" {
+                    self.has_cause(who, &payload)?;
+                }
                 self.events.push(Heard { at: self.now, who, channel, payload });
             }
             Effect::Log { text, .. } => self.line(Weight::Story, me, "log", format_args!("{text}")),
@@ -372,6 +393,22 @@ impl World<'_> {
             Effect::Save | Effect::Crash { .. } => unreachable!("drained above"),
         }
         Ok(())
+    }
+
+    /// A node was said to be down: by what right?
+    fn has_cause(&self, who: usize, payload: &str) -> Outcomes {
+        let [kind, _, ip, port, ..] = payload.split(' ').collect::<Vec<_>>()[..] else { return Ok(()) };
+        let node = format!("{ip}:{port}").parse().ok().and_then(Node::at).expect("a node of this world");
+        let process = &self.processes[who];
+        let master = process.sentinel.as_deref().and_then(|sentinel| sentinel.master_by_name(GROUP.as_bytes()));
+        // A master that says for long that it is a replica is as good as down.
+        if kind == "master" && master.is_none_or(|master| master.node.role_reported == CoreRole::Replica) {
+            return Ok(());
+        }
+        process
+            .ear
+            .cause(self.now, node, self.options.down_after)
+            .map_err(|what| self.violation("down-for-a-cause", format!("s{}: {what}", who + 1)))
     }
 
     fn send(&mut self, who: usize, conn: ConnId, bytes: &[u8]) -> Outcomes {

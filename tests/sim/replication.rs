@@ -15,10 +15,11 @@ pub struct Rules {
     pub timeout: u64,
 }
 
-/// Moves replication on by one step.
-pub fn step(now: Millis, servers: &mut [Server], net: &Net, rules: &Rules, random: &mut Random) {
+/// Moves replication on by one step. Returns who has handed over to whom.
+pub fn step(now: Millis, servers: &mut [Server], net: &Net, rules: &Rules, random: &mut Random) -> Vec<(usize, usize)> {
     for server in servers.iter_mut() {
-        if server.state == State::Up && server.role == Role::Master && now >= server.loading_until {
+        let writes = !server.is_paused(now) && now >= server.loading_until;
+        if server.state == State::Up && server.role == Role::Master && writes {
             server.offset += 10 + random.below(100);
         }
     }
@@ -55,6 +56,32 @@ pub fn step(now: Millis, servers: &mut [Server], net: &Net, rules: &Rules, rando
             server.offset = offset;
         }
     }
+    (0..servers.len()).filter_map(|index| Some((index, hand_over(now, servers, net, index)?))).collect()
+}
+
+/// A FAILOVER under way ends with the replica that has everything, or with its time.
+fn hand_over(now: Millis, servers: &mut [Server], net: &Net, index: usize) -> Option<usize> {
+    let server = &servers[index];
+    let handover = server.handover.clone().filter(|_| server.state == State::Up)?;
+    if now >= handover.until {
+        servers[index].handover = None;
+        return None;
+    }
+    let to = servers.iter().position(|other| other.is_at(&handover.host, handover.port))?;
+    let (here, there) = (Node::Server(index), Node::Server(to));
+    let target = &servers[to];
+    let follows = matches!(&target.role, Role::Replica(host, port) if server.is_at(host, *port));
+    let in_step = matches!(target.link, Link::Up { .. }) && target.offset == server.offset;
+    let reachable = target.state == State::Up && !net.is_cut(here, there) && !net.is_cut(there, here);
+    if !(follows && in_step && reachable) {
+        return None;
+    }
+    servers[to].role = Role::Master;
+    let server = &mut servers[index];
+    server.handover = None;
+    server.role = Role::Replica(handover.host, handover.port);
+    server.link = Link::Up { heard: now };
+    Some(to)
 }
 
 /// Who is linked to this server, and how far: what its INFO lists.

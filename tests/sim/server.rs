@@ -1,4 +1,5 @@
-//! A Redis as far as a Sentinel can see one: PING, INFO, SLAVEOF in MULTI, CONFIG REWRITE, CLIENT KILL, Pub/Sub.
+//! A Redis as far as a Sentinel can see one: PING, INFO, SLAVEOF and FAILOVER in MULTI, CONFIG REWRITE, CLIENT KILL and
+//! PAUSE, Pub/Sub.
 //!
 //! It decides nothing about time or network: the world hands requests in and carries the outcomes away, and
 //! `replication` moves offsets and links.
@@ -46,6 +47,14 @@ struct Transaction {
     spoilt: bool,
 }
 
+/// A FAILOVER under way: to whom, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handover {
+    pub host: String,
+    pub port: u16,
+    pub until: Millis,
+}
+
 /// What a request brings about, in order.
 #[derive(Debug)]
 pub enum Outcome {
@@ -66,6 +75,11 @@ pub struct Server {
     pub link: Link,
     pub offset: u64,
     pub loading_until: Millis,
+    pub handover: Option<Handover>,
+    /// CLIENT PAUSE WRITE.
+    paused_until: Millis,
+    /// What waits for the end of a pause: a PUBLISH, and all that comes behind it on the same connection.
+    waiting: Vec<(Wire, Request)>,
     priority: u32,
     refuse_stale: bool,
     /// An order to follow another is acknowledged and ignored: a planted fault.
@@ -86,6 +100,9 @@ impl Server {
             link: Link::Down { since: now },
             offset: 0,
             loading_until: now,
+            handover: None,
+            paused_until: now,
+            waiting: Vec::new(),
             priority: 100,
             refuse_stale,
             stubborn,
@@ -108,6 +125,18 @@ impl Server {
         self.state = State::Down;
         self.clients.clear();
         self.backlog.clear();
+        self.waiting.clear();
+        (self.handover, self.paused_until) = (None, Millis(0));
+    }
+
+    pub fn is_paused(&self, now: Millis) -> bool {
+        now < self.paused_until || self.handover.is_some()
+    }
+
+    /// What has waited for the end of a pause that is over.
+    pub fn resumed(&mut self, now: Millis) -> Vec<(Wire, Request)> {
+        let over = self.state == State::Up && !self.is_paused(now);
+        if over { std::mem::take(&mut self.waiting) } else { Vec::new() }
     }
 
     /// A new process with the rewritten role, and a new run id.
@@ -125,6 +154,7 @@ impl Server {
 
     pub fn left(&mut self, wire: Wire) {
         self.clients.remove(&wire);
+        self.waiting.retain(|(other, _)| *other != wire);
     }
 
     /// Keeps requests that a frozen process does not read.
@@ -153,8 +183,13 @@ impl Server {
         replicas: &[(SocketAddr, u64)],
         out: &mut Vec<Outcome>,
     ) {
-        let Some(client) = self.clients.get_mut(&wire) else { return };
         let name = request.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+        let waits = self.waiting.iter().any(|(other, _)| *other == wire);
+        if self.clients.contains_key(&wire) && (waits || (name == b"PUBLISH" && self.is_paused(now))) {
+            self.waiting.push((wire, request.clone()));
+            return;
+        }
+        let Some(client) = self.clients.get_mut(&wire) else { return };
         if let Some(transaction) = &mut client.transaction {
             if name == b"EXEC" {
                 let transaction = client.transaction.take().unwrap_or_default();
@@ -216,11 +251,12 @@ impl Server {
             b"INFO" => Reply::Bulk(self.info(now, replicas).into_bytes()),
             b"SLAVEOF" if is_loading => loading(),
             b"SLAVEOF" => self.slaveof(now, wire, request, out),
+            b"FAILOVER" => self.failover(now, request, replicas),
             b"CONFIG" => {
                 self.rewritten = self.role.clone();
                 ok()
             }
-            b"CLIENT" => self.client(wire, request, out),
+            b"CLIENT" => self.client(now, wire, request, out),
             b"PUBLISH" => self.publish(request, out),
             b"SUBSCRIBE" => {
                 let Some(channel) = request.get(1) else { return arity() };
@@ -237,6 +273,9 @@ impl Server {
 
     fn slaveof(&mut self, now: Millis, wire: Wire, request: &Request, out: &mut Vec<Outcome>) -> Reply {
         let [_, host, port] = &request[..] else { return arity() };
+        if self.handover.is_some() {
+            return Reply::Error(b"ERR REPLICAOF not allowed while failing over.".into());
+        }
         let role = if host.eq_ignore_ascii_case(b"no") {
             Role::Master
         } else {
@@ -257,10 +296,47 @@ impl Server {
         ok()
     }
 
-    fn client(&mut self, wire: Wire, request: &Request, out: &mut Vec<Outcome>) -> Reply {
+    fn failover(&mut self, now: Millis, request: &Request, replicas: &[(SocketAddr, u64)]) -> Reply {
+        let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
+        match &request.iter().map(text).collect::<Vec<_>>()[..] {
+            [_, abort] if abort == "ABORT" => match self.handover.take() {
+                Some(_) => ok(),
+                None => Reply::Error(b"ERR No failover in progress.".into()),
+            },
+            [_, to, host, port, timeout, ms] if to == "TO" && timeout == "TIMEOUT" => {
+                let (Ok(port), Ok(ms)) = (port.parse::<u16>(), ms.parse::<u64>()) else { return arity() };
+                let is_replica = replicas.iter().any(|(addr, _)| addr.ip().to_string() == *host && addr.port() == port);
+                match &self.role {
+                    _ if self.handover.is_some() => Reply::Error(b"ERR FAILOVER already in progress.".into()),
+                    Role::Replica(..) => Reply::Error(b"ERR FAILOVER is not valid when server is a replica.".into()),
+                    Role::Master if !is_replica => {
+                        Reply::Error(b"ERR FAILOVER target HOST and PORT is not a replica.".into())
+                    }
+                    Role::Master => {
+                        self.handover = Some(Handover { host: host.clone(), port, until: now + ms });
+                        ok()
+                    }
+                }
+            }
+            _ => arity(),
+        }
+    }
+
+    fn client(&mut self, now: Millis, wire: Wire, request: &Request, out: &mut Vec<Outcome>) -> Reply {
         let word = |i: usize| request.get(i).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
-        if word(1) != b"KILL" {
-            return ok();
+        match word(1).as_slice() {
+            b"KILL" => {}
+            b"PAUSE" => {
+                let ms = String::from_utf8_lossy(&word(2)).parse::<u64>();
+                let Ok(ms) = ms else { return arity() };
+                self.paused_until = now + ms;
+                return ok();
+            }
+            b"UNPAUSE" => {
+                self.paused_until = now;
+                return ok();
+            }
+            _ => return ok(),
         }
         let pubsub = word(3) == b"PUBSUB";
         let killed: Vec<Wire> = self
@@ -271,7 +347,7 @@ impl Server {
             .map(|(&other, _)| other)
             .collect();
         for other in &killed {
-            self.clients.remove(other);
+            self.left(*other);
             out.push(Outcome::Drop(*other));
         }
         Reply::Integer(i64::try_from(killed.len()).expect("a handful"))
@@ -314,6 +390,8 @@ impl Server {
             let (ip, port) = (addr.ip(), addr.port());
             let _ = write!(text, "slave{n}:ip={ip},port={port},state=online,offset={offset},lag=0\r\n");
         }
+        let state = if self.handover.is_some() { "waiting-for-sync" } else { "no-failover" };
+        let _ = write!(text, "master_failover_state:{state}\r\n");
         let _ = write!(text, "master_replid:{run_id}\r\nmaster_repl_offset:{}\r\n", self.offset);
         text
     }

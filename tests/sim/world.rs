@@ -27,6 +27,10 @@ pub enum Event {
         wire: Wire,
         attempt: u32,
     },
+    /// The kernel of the one who dials gives up: its own verdict, which needs no packet from the other side.
+    NoWay {
+        wire: Wire,
+    },
     Packet {
         wire: Wire,
         direction: Direction,
@@ -163,6 +167,12 @@ impl<'t> World<'t> {
     fn happen(&mut self, event: Event) -> Outcomes {
         match event {
             Event::Dial { wire, attempt } => self.dialled(wire, attempt),
+            Event::NoWay { wire } => {
+                if let Some((from, conn)) = self.net.get(wire).filter(|c| c.from_open).map(|c| (c.from, c.conn)) {
+                    self.net.ended(wire, Direction::Back);
+                    self.post(from, Item::Closed(conn, Gone::Other("No route to host".into())));
+                }
+            }
             Event::Packet { wire, direction, packet } => match self.net.arrive(wire, direction, packet) {
                 Some(packet) => return self.hand_over(wire, direction, packet),
                 None => self.noise(format_args!("wire {} holds", wire.0)),
@@ -179,7 +189,16 @@ impl<'t> World<'t> {
             Event::Start { who } => return self.start(who),
             Event::Replicate => {
                 let rules = Rules { sync_ms: self.options.sync_ms, timeout: self.options.repl_timeout };
-                replication::step(self.now, &mut self.servers, &self.net, &rules, &mut self.random);
+                let handed = replication::step(self.now, &mut self.servers, &self.net, &rules, &mut self.random);
+                for (from, to) in handed {
+                    let (from, to) = (Node::Server(from), Node::Server(to));
+                    self.line(Weight::Story, from, "role", format_args!("has handed over to {to}"));
+                }
+                for index in 0..self.servers.len() {
+                    for (wire, request) in self.servers[index].resumed(self.now) {
+                        self.serve(index, wire, vec![request])?;
+                    }
+                }
                 self.queue.push(self.now + replication::STEP_MS, Event::Replicate);
             }
             Event::NextFault => return self.next_fault(),
@@ -352,10 +371,15 @@ impl<'t> World<'t> {
 /// What the operator wrote before the first start, comments included.
 fn first_file(options: &Options, myid: RunId, master: Node) -> String {
     let (quorum, down_after, timeout) = (options.quorum, options.down_after, options.failover_timeout);
+    let ours: String = [("down-after-refused", options.down_after_refused), ("ping-period", options.ping_period)]
+        .iter()
+        .filter(|(_, ms)| *ms > 0)
+        .map(|(name, ms)| format!("sentinel {name} {GROUP} {ms}\n"))
+        .collect();
     format!(
         "# One of {} Sentinels.\nport 26379\nsentinel myid {myid}\n\n# The group.\n\
          sentinel monitor {GROUP} {} {} {quorum}\nsentinel down-after-milliseconds {GROUP} {down_after}\n\
-         sentinel failover-timeout {GROUP} {timeout}\nsentinel parallel-syncs {GROUP} {}\n# The end.\n",
+         sentinel failover-timeout {GROUP} {timeout}\nsentinel parallel-syncs {GROUP} {}\n{ours}# The end.\n",
         options.sentinels,
         master.ip(),
         master.port(),

@@ -1,7 +1,7 @@
 //! What operators do besides settings: MONITOR, REMOVE, RESET, FAILOVER, CKQUORUM, FLUSHCONFIG,
 //! SIMULATE-FAILURE.
 
-use super::super::call::Call;
+use super::super::call::{Call, wrong_arity};
 use super::NO_SUCH_MASTER;
 use crate::base::{limits, quote};
 use crate::core::{FailoverRefused, MonitorError};
@@ -67,11 +67,23 @@ pub(in super::super) fn reset(call: &mut Call<'_, '_>) {
 }
 
 pub(in super::super) fn failover(call: &mut Call<'_, '_>) {
-    match call.world.sentinel.force_failover(call.world.now, &call.argv[2]) {
+    let argv = call.argv;
+    if argv.len() > 4 {
+        return wrong_arity(call.out, call.command.full);
+    }
+    if call.world.sentinel.master_by_name(&argv[2]).is_none() {
+        return call.error(NO_SUCH_MASTER);
+    }
+    let coordinated = argv.get(3).is_some_and(|option| option.eq_ignore_ascii_case(b"COORDINATED"));
+    if argv.len() > 3 && !coordinated {
+        return call.error("ERR Unknown failover option specified");
+    }
+    match call.world.sentinel.force_failover(call.world.now, &argv[2], coordinated) {
         Ok(()) => call.ok_after_save(),
         Err(FailoverRefused::NoSuchMaster) => call.error(NO_SUCH_MASTER),
         Err(FailoverRefused::InProgress) => call.error("INPROG Failover already in progress"),
         Err(FailoverRefused::NoGoodReplica) => call.error("NOGOODSLAVE No suitable replica to promote"),
+        Err(FailoverRefused::NoGoodMaster) => call.error("NOGOODPRIMARY Primary does not support FAILOVER command"),
         // The reference says OK here and then stands still until TILT ends (L5).
         // Its epoch would not be on disk, and so could not be its own.
         Err(FailoverRefused::Unsaved) => call.error("ERR Failed to save config file. Check server logs."),

@@ -1,9 +1,10 @@
 //! `SENTINEL …`: the questions of clients, peers and operators to the core.
 //!
-//! `show` prints what is known, `set` changes settings, `admin` the rest of what operators do; here is what
-//! clients and peers ask all day.
+//! `show` prints what is known, `report` what happened, `set` changes settings, `admin` does the rest of what operators
+//! do; here is what clients and peers ask all day.
 
 pub(super) mod admin;
+pub(super) mod report;
 pub(super) mod set;
 pub(super) mod show;
 

@@ -24,12 +24,19 @@ fn text(value: &[u8]) -> Option<String> {
     std::str::from_utf8(value).ok().map(str::to_owned)
 }
 
-const REBOOT: Reader = |value| parse_integer(value).and_then(|ms| u64::try_from(ms).ok()).map(Change::RebootDownAfter);
+/// A span in ms; 0 turns off what it is about.
+fn span(value: &[u8]) -> Option<u64> {
+    parse_integer(value).and_then(|ms| u64::try_from(ms).ok())
+}
+
+const REBOOT: Reader = |value| span(value).map(Change::RebootDownAfter);
 
 /// The options with one value, without the scripts. `auth-pass` may hold any byte: it is quoted where it is
 /// written, and a password is whatever the server says it is.
-const OPTIONS: [(&str, Reader); 8] = [
+const OPTIONS: [(&str, Reader); 10] = [
     ("down-after-milliseconds", |value| positive(value).map(Change::DownAfter)),
+    ("down-after-refused", |value| span(value).map(Change::DownAfterRefused)),
+    ("ping-period", |value| span(value).map(Change::PingPeriod)),
     ("failover-timeout", |value| positive(value).map(Change::FailoverTimeout)),
     ("parallel-syncs", |value| positive(value).map(Change::ParallelSyncs)),
     ("quorum", |value| positive(value).map(Change::Quorum)),

@@ -113,6 +113,7 @@ fn show_master(out: &mut Vec<u8>, proto: Proto, sentinel: &Sentinel, now: Millis
             (failover.is_some_and(|failover| failover.forced), "force_failover"),
             (node.script_kill_sent, "script_kill_sent"),
             (master.rebooted.is_some(), "master_reboot"),
+            (failover.is_some_and(|failover| failover.handover.is_some()), "coordinated_failover"),
         ]),
         link,
         failover_state: failover.map(|failover| failover.state_word()),
@@ -134,6 +135,14 @@ fn show_master(out: &mut Vec<u8>, proto: Proto, sentinel: &Sentinel, now: Millis
     ] {
         if !script.is_empty() {
             fields.text(key, script);
+        }
+    }
+    // Ours: shown where they are set, behind all that others know.
+    for (key, ms) in
+        [("down-after-refused", master.settings.down_after_refused), ("ping-period", master.settings.ping_period)]
+    {
+        if ms > 0 {
+            fields.number(key, ms);
         }
     }
     fields.finish(out);

@@ -1,0 +1,139 @@
+//! Nobody is held down without a cause: a node that has not answered a PING for down-after, or, where that is set, one
+//! whose connections were all refused for long enough, with nothing else heard from it. A node that hangs, is slow or lies
+//! behind a cut refuses nothing.
+//!
+//! The ear is told what the core is told and keeps its own books about it.
+
+use super::node::Node;
+use std::collections::BTreeMap;
+use watchfire::base::Millis;
+use watchfire::core::{ConnId, ConnKind, Gone};
+use watchfire::resp::Reply;
+
+/// What one life of one Sentinel has heard of its connections.
+#[derive(Debug, Default)]
+pub struct Ear {
+    /// What is judged in the middle of a turn is told at its end, when more may have been heard.
+    turn: u64,
+    attempts: BTreeMap<ConnId, Attempt>,
+    nodes: BTreeMap<Node, Heard>,
+}
+
+#[derive(Debug)]
+struct Attempt {
+    to: Node,
+    kind: ConnKind,
+    at: Millis,
+    stood: bool,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    /// The last PONG, in which turn it came, and the last one of earlier turns.
+    pong: Millis,
+    pong_turn: u64,
+    earlier_pong: Millis,
+    /// The refusals of the command connection without anything else in between: when the first was heard, when the attempt
+    /// behind the last was made, and how many there were.
+    refused: Option<(Millis, Millis, u32)>,
+    proven: bool,
+    /// The last turn in which it was proven.
+    proven_turn: u64,
+}
+
+impl Ear {
+    pub fn turn_begins(&mut self) {
+        self.turn += 1;
+    }
+
+    pub fn dials(&mut self, conn: ConnId, to: Node, kind: ConnKind, at: Millis) {
+        self.attempts.insert(conn, Attempt { to, kind, at, stood: false });
+    }
+
+    /// The Sentinel gives a connection up.
+    pub fn hangs_up(&mut self, conn: ConnId) {
+        if let Some(attempt) = self.attempts.remove(&conn).filter(|attempt| !attempt.stood) {
+            self.node(attempt.to).refused = None;
+        }
+    }
+
+    pub fn connected(&mut self, conn: ConnId) {
+        let Some(attempt) = self.attempts.get_mut(&conn) else { return };
+        attempt.stood = true;
+        let to = attempt.to;
+        self.node(to).refused = None;
+    }
+
+    pub fn closed(&mut self, now: Millis, conn: ConnId, why: &Gone, span: u64) {
+        let Some(attempt) = self.attempts.remove(&conn).filter(|attempt| !attempt.stood) else { return };
+        let turn = self.turn;
+        let node = self.node(attempt.to);
+        if *why != Gone::Refused {
+            node.refused = None;
+        } else if attempt.kind == ConnKind::Command {
+            let (first, _, count) = node.refused.unwrap_or((now, now, 0));
+            node.refused = Some((first, attempt.at, count + 1));
+            if span > 0 && count + 1 >= 5 && attempt.at.since(first) > span {
+                (node.proven, node.proven_turn) = (true, turn);
+            }
+        }
+    }
+
+    pub fn replied(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
+        let Some(to) = self.attempts.get(&conn).map(|attempt| attempt.to) else { return };
+        let turn = self.turn;
+        let node = self.node(to);
+        (node.refused, node.proven) = (None, false);
+        if *reply == Reply::Simple(b"PONG".to_vec()) {
+            if node.pong_turn != turn {
+                node.earlier_pong = node.pong;
+            }
+            (node.pong, node.pong_turn) = (now, turn);
+        }
+    }
+
+    fn node(&mut self, node: Node) -> &mut Heard {
+        self.nodes.entry(node).or_default()
+    }
+
+    /// Says what is missing for this node to be held down now.
+    pub fn cause(&self, now: Millis, node: Node, down_after: u64) -> Result<(), String> {
+        let Some(heard) = self.nodes.get(&node) else { return Ok(()) };
+        let pong = if heard.pong_turn == self.turn { heard.earlier_pong } else { heard.pong };
+        let silent = now.since(pong);
+        if silent > down_after || heard.proven || heard.proven_turn == self.turn {
+            return Ok(());
+        }
+        Err(format!("{node} is held down {silent} ms after a PONG, and these are its refusals: {:?}", heard.refused))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: Node = Node::Server(0);
+
+    /// Attempts at 0, 50, 100 … ms, each with its end.
+    fn after(ends: &[Gone]) -> Result<(), String> {
+        let mut ear = Ear::default();
+        ear.turn_begins();
+        for (n, why) in (0u64..).zip(ends) {
+            ear.dials(ConnId(n), NODE, ConnKind::Command, Millis(50 * n));
+            ear.closed(Millis(50 * n + 1), ConnId(n), why, 190);
+        }
+        ear.turn_begins();
+        ear.cause(Millis(300), NODE, 1_000)
+    }
+
+    #[test]
+    fn only_refusals_without_anything_in_between_are_a_cause() {
+        let other = || Gone::Other("unreachable".into());
+        assert!(after(&vec![Gone::Refused; 5]).is_ok());
+        assert!(after(&vec![Gone::Refused; 4]).is_err());
+        assert!(after(&vec![other(); 5]).is_err());
+        let mut mixed = vec![Gone::Refused; 6];
+        mixed[2] = other();
+        assert!(after(&mixed).is_err());
+    }
+}
