@@ -91,6 +91,48 @@ fn a_stranger_that_does_not_read_is_cut_off() {
 }
 
 #[test]
+fn strangers_cannot_take_the_places_of_those_who_have_a_password() {
+    let sentinel = Sentinel::start("maxclients 10\n");
+    let mut admin = sentinel.client();
+    assert_eq!(admin.ask("ACL SETUSER default resetpass >sec"), "+OK");
+    let mut inside: Vec<Client> = (0..3).map(|_| client_of(&sentinel, "default", "sec")).collect();
+    // More strangers than there are places. Half of them at most are let in, the oldest make room for the next.
+    let mut strangers: Vec<Client> = (0..30).map(|_| sentinel.client()).collect();
+    let mut late = client_of(&sentinel, "default", "sec");
+    for client in inside.iter_mut().chain([&mut admin, &mut late]) {
+        assert_eq!(client.ask("PING"), "+PONG");
+    }
+    assert_eq!(strangers.remove(0).rest(), "", "the first has made room");
+    // Strangers never keep out strangers either, or nobody could come in to log in.
+    assert_eq!(strangers.last_mut().unwrap().ask("PING"), "-NOAUTH Authentication required.");
+    // Those who have logged in keep their places, and when these are all taken a newcomer hears so.
+    for _ in 0..5 {
+        inside.push(client_of(&sentinel, "default", "sec"));
+    }
+    assert_eq!(sentinel.client().rest(), "-ERR max number of clients reached\r\n");
+    for client in inside.iter_mut().chain([&mut admin, &mut late]) {
+        assert_eq!(client.ask("PING"), "+PONG");
+    }
+}
+
+#[test]
+fn a_stranger_cannot_make_us_keep_much() {
+    let sentinel = Sentinel::start("");
+    assert_eq!(sentinel.client().ask("ACL SETUSER default resetpass >sec"), "+OK");
+    let mut stranger = sentinel.client();
+    // Ten arguments, each as long as is allowed: more than all of them together may be.
+    let argument = format!("$16384\r\n{}\r\n", "x".repeat(16384));
+    stranger.send(b"*10\r\n");
+    stranger.send(argument.repeat(3).as_bytes());
+    stranger.send(b"$16384\r\n");
+    assert_eq!(stranger.rest(), "-ERR Protocol error: too big request\r\n");
+    // The longest AUTH there can be is understood.
+    let mut stranger = sentinel.client();
+    stranger.send(format!("*3\r\n$4\r\nAUTH\r\n{}", argument.repeat(2)).as_bytes());
+    assert_eq!(stranger.line(), "-WRONGPASS invalid username-password pair or user is disabled.");
+}
+
+#[test]
 fn users_of_the_configuration_have_their_rights_and_keep_their_lines() {
     let bob = "user  bob on >secret  resetchannels &+switch-master +ping +subscribe +sentinel|masters";
     let sentinel = with_users(&format!("{bob}\nuser carol on >x +@all\n"));

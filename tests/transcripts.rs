@@ -8,7 +8,7 @@
 //! ```text
 //! sentinel [seed=N]                     a fresh Sentinel (id 1111…, port 26379)
 //! monitor NAME HOST:PORT QUORUM         SENTINEL MONITOR
-//! set NAME down-after|down-after-refused|ping-period|failover-timeout|quorum|parallel-syncs N
+//! set NAME down-after|down-after-refused|ping-period|failover-timeout|quorum|parallel-syncs|reboot-down-after N
 //! set NAME notification-script|client-reconfig-script PATH
 //! peer N NAME                           a hello of peer N (id NNNN…, port 26379+N) about the master's present address
 //! hello PAYLOAD                         a hello as it stands, published to us; $N is the id of peer N
@@ -16,10 +16,12 @@
 //! up PORT                               the connections under way to this port are established (and subscribed)
 //! down PORT refused|reset               its connections end
 //! info PORT key:value …                 what INFO there says from now on
+//! obeys PORT                            INFO there follows what SLAVEOF says from now on (role and master; the rest stays)
+//! replies PORT COMMAND|* [TEXT]         that command, or every other, is answered with TEXT (+OK, -BUSY …) there; without
+//!                                       TEXT as ever
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
 //! vote PORT granted                     it holds the master down and votes for whoever asks
-//! refuse PORT COMMAND [TEXT…]            this command fails there from now on; without text it works
-//! answer PORT [quiet]                   every request outstanding there is answered
+//! answer PORT [N]                       every request outstanding there is answered, or the N oldest
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
 //! failover NAME [coordinated], reset GLOB, remove NAME
 //! restart                               the Sentinel dies and starts again with what it has saved
@@ -37,7 +39,7 @@
 //! quiet                                 effects of periodic commands (PING, INFO, PUBLISH) are not shown from here
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use watchfire::base::Millis;
@@ -67,9 +69,11 @@ struct Story {
     now: Millis,
     conns: BTreeMap<ConnId, (ConnKind, Wire)>,
     infos: BTreeMap<u16, String>,
+    obedient: BTreeSet<u16>,
+    /// By port and command; `*` is every other.
+    replies: BTreeMap<(u16, String), String>,
     votes: BTreeMap<u16, Option<Reply>>,
     scripts: Vec<ScriptId>,
-    refusals: BTreeMap<(u16, String), String>,
     save_fails: bool,
     quiet: bool,
     out: String,
@@ -82,9 +86,10 @@ impl Story {
             now: Millis(0),
             conns: BTreeMap::new(),
             infos: BTreeMap::new(),
+            obedient: BTreeSet::new(),
+            replies: BTreeMap::new(),
             votes: BTreeMap::new(),
             scripts: Vec::new(),
-            refusals: BTreeMap::new(),
             save_fails: false,
             quiet: false,
             out: String::new(),
@@ -155,31 +160,52 @@ impl Story {
         self.drain();
     }
 
-    fn answer(&mut self, port: u16) {
-        loop {
+    fn answer(&mut self, port: u16, most: usize) {
+        for _ in 0..most {
             let found = self.conns.iter_mut().find(|(_, (_, wire))| wire.port == port && !wire.requests.is_empty());
             let Some((&conn, (kind, wire))) = found else { return };
             let (kind, request) = (*kind, wire.requests.remove(0));
-            let refusal = self.refusals.get(&(port, request[0].clone()));
-            let refusal = refusal.map(|text| Reply::Error(text.clone().into_bytes()));
+            let odd =
+                [request[0].as_str(), "*"].into_iter().find_map(|what| self.replies.get(&(port, what.to_owned())));
+            let odd = odd.map(String::as_str).map(simple);
+            let obeyed = request[0] == "SLAVEOF" && odd.is_none() && self.obedient.contains(&port);
             let reply = match (request[0].as_str(), &mut wire.queued) {
-                ("MULTI", queued) => {
+                ("MULTI", queued) if odd.is_none() => {
                     *queued = Some(Vec::new());
                     Reply::Simple(b"OK".to_vec())
                 }
-                ("EXEC", queued) => Reply::Array(queued.take().unwrap_or_default()),
+                ("EXEC", queued) if odd.is_none() => Reply::Array(queued.take().unwrap_or_default()),
                 (_, Some(queued)) => {
-                    queued.push(refusal.unwrap_or_else(|| Reply::Simple(b"OK".to_vec())));
+                    queued.push(odd.unwrap_or_else(|| Reply::Simple(b"OK".to_vec())));
                     Reply::Simple(b"QUEUED".to_vec())
                 }
-                (command, None) => refusal.unwrap_or_else(|| self.reply(port, command, &request)),
+                (command, None) => odd.unwrap_or_else(|| self.reply(port, command, &request)),
             };
+            if obeyed {
+                self.follow(port, &request[1], &request[2]);
+            }
             let published = request[0] == "PUBLISH" && !matches!(reply, Reply::Error(_));
             self.handle(Input::Reply { conn, kind, reply });
             if published {
                 self.heard(port, &request[2]);
             }
         }
+    }
+
+    /// The server obeys; what it is, INFO tells from now on.
+    fn follow(&mut self, port: u16, host: &str, of: &str) {
+        let before = self.infos.get(&port).cloned().unwrap_or_default();
+        let changed = |line: &str| {
+            ["role:", "master_host:", "master_port:", "master_link", "slave0:"].iter().any(|key| line.starts_with(key))
+        };
+        let kept = before.lines().filter(|line| !changed(line));
+        let role = if (host, of) == ("NO", "ONE") {
+            "role:master".to_owned()
+        } else {
+            format!("role:slave\r\nmaster_host:{host}\r\nmaster_port:{of}\r\nmaster_link_status:up")
+        };
+        let lines: Vec<&str> = std::iter::once(role.as_str()).chain(kept).collect();
+        self.infos.insert(port, lines.join("\r\n") + "\r\n");
     }
 
     /// What stands outside of any transaction.
@@ -200,12 +226,12 @@ impl Story {
         }
     }
 
-    /// What was published at a server comes out of the Pub/Sub connection to it, if there is one.
+    /// What was published at a server comes out of every Pub/Sub connection to it.
     fn heard(&mut self, port: u16, payload: &str) {
-        let of = self.conns_of(port).into_iter().find(|(_, kind)| *kind == ConnKind::PubSub);
-        let Some((conn, kind)) = of else { return };
-        let parts = ["message", "__sentinel__:hello", payload].map(|part| Reply::Bulk(part.as_bytes().to_vec()));
-        self.handle(Input::Reply { conn, kind, reply: Reply::Array(parts.to_vec()) });
+        for (conn, kind) in self.conns_of(port).into_iter().filter(|(_, kind)| *kind == ConnKind::PubSub) {
+            let parts = ["message", "__sentinel__:hello", payload].map(|part| Reply::Bulk(part.as_bytes().to_vec()));
+            self.handle(Input::Reply { conn, kind, reply: Reply::Array(parts.to_vec()) });
+        }
     }
 
     fn end_conns(&mut self, port: u16, why: &Gone) {
@@ -222,7 +248,7 @@ impl Story {
                 self.end_conns(port, &Gone::Refused);
             }
             for &port in answering {
-                self.answer(port);
+                self.answer(port, usize::MAX);
             }
             let next = self.core.next_wakeup();
             if next > end {
@@ -266,6 +292,7 @@ impl Story {
                     "failover-timeout" => Change::FailoverTimeout(number().into()),
                     "quorum" => Change::Quorum(number()),
                     "parallel-syncs" => Change::ParallelSyncs(number()),
+                    "reboot-down-after" => Change::RebootDownAfter(number().into()),
                     "notification-script" => Change::NotificationScript((*value).to_owned()),
                     "client-reconfig-script" => Change::ClientReconfigScript((*value).to_owned()),
                     other => panic!("no such setting: {other}"),
@@ -315,6 +342,11 @@ impl Story {
             ["info", at, lines @ ..] => {
                 self.infos.insert(port(at), lines.join("\r\n") + "\r\n");
             }
+            ["obeys", at] => drop(self.obedient.insert(port(at))),
+            ["replies", at, command] => drop(self.replies.remove(&(port(at), (*command).to_owned()))),
+            ["replies", at, command, text @ ..] => {
+                self.replies.insert((port(at), (*command).to_owned()), text.join(" "));
+            }
             ["vote", at, "granted"] => {
                 self.votes.insert(port(at), None);
             }
@@ -324,7 +356,8 @@ impl Story {
                 let epoch = fact("epoch").map_or(0, |epoch| epoch.parse().expect("an epoch"));
                 self.votes.insert(port(at), Some(vote_reply(fact("down") == Some("1"), leader, epoch)));
             }
-            ["answer", at] => self.answer(port(at)),
+            ["answer", at] => self.answer(port(at), usize::MAX),
+            ["answer", at, most] => self.answer(port(at), most.parse().expect("a number")),
             ["question", at, epoch, who] => {
                 let (host, port) = addr(at);
                 let who = who.parse().ok().map(run_id);
@@ -339,14 +372,6 @@ impl Story {
                 let outcome = self.core.force_failover(self.now, name.as_bytes(), coordinated);
                 self.drain();
                 self.say(&format!("{outcome:?}"));
-            }
-            ["refuse", port, command, text @ ..] => {
-                let key = (port.parse().expect("a port"), (*command).to_owned());
-                if text.is_empty() {
-                    self.refusals.remove(&key);
-                } else {
-                    self.refusals.insert(key, text.join(" "));
-                }
             }
             ["reset", pattern] => {
                 let count = self.core.reset(self.now, pattern.as_bytes());
@@ -467,6 +492,15 @@ fn report(report: &FailoverReport) -> String {
 /// `$N` stands for the id of peer N.
 fn with_ids(text: &str) -> String {
     (1..=9).fold(text.to_owned(), |text, n| text.replace(&format!("${n}"), run_id(n).as_str()))
+}
+
+/// `+text` or `-text` as a reply.
+fn simple(text: &str) -> Reply {
+    match text.split_at(1) {
+        ("+", text) => Reply::Simple(text.as_bytes().to_vec()),
+        ("-", text) => Reply::Error(text.as_bytes().to_vec()),
+        _ => panic!("neither +text nor -text: {text}"),
+    }
 }
 
 fn vote_reply(down: bool, leader: Option<RunId>, epoch: i64) -> Reply {

@@ -11,11 +11,17 @@
 //! A set without its `]` reaches to the end of the pattern. A range takes whatever byte follows its `-`, even a `]` or a `\`.
 //!
 //! Every element except `*` takes exactly one byte. That is why only the *latest* star ever has to be tried again: whatever an
-//! earlier star could give up, the latest one can take. So there is no recursion, and the work is at most pattern × text.
+//! earlier star could give up, the latest one can take. So there is no recursion, and the work is at most pattern × text,
+//! where a pattern longer than [`limits::PATTERN`] matches nothing: it may come from anybody.
+
+use super::limits;
 
 /// Whether the whole of `text` is matched by `pattern`; with `nocase`, ASCII letters match in either case.
 #[must_use]
 pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
+    if pattern.len() > limits::PATTERN {
+        return false;
+    }
     let (mut p, mut t) = (0, 0);
     // Where to resume after a mismatch: the pattern behind the latest star, and the text from where it was last tried.
     let mut star: Option<(usize, usize)> = None;
@@ -179,8 +185,15 @@ mod tests {
         let pattern = b"a*".repeat(2000).into_iter().chain(*b"b").collect::<Vec<u8>>();
         let text = b"a".repeat(20_000);
         assert!(!matches(&pattern, &text, false));
-        let pattern = [b"*".repeat(10_000), b"b".to_vec()].concat();
+        let pattern = [b"*".repeat(4_000), b"b".to_vec()].concat();
         assert!(!matches(&pattern, &text, true));
+    }
+
+    #[test]
+    fn a_pattern_that_is_too_long_matches_nothing() {
+        let longest = b"*".repeat(limits::PATTERN);
+        assert!(matches(&longest, b"a", false));
+        assert!(!matches(&[longest, b"*".to_vec()].concat(), b"a", false));
     }
 
     /// The definition, word for word: slow, and independent of the matcher above.

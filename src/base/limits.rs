@@ -15,9 +15,21 @@ pub const REQUEST_BUFFER: usize = 64 * 1024 * 1024;
 /// Most arguments, longest bulk string and longest request of a client that still owes a password.
 pub const UNAUTHENTICATED_ARGS: usize = 10;
 pub const UNAUTHENTICATED_BULK: usize = 16 * 1024;
-pub const UNAUTHENTICATED_BUFFER: usize = 1024 * 1024;
+pub const UNAUTHENTICATED_BUFFER: usize = 64 * 1024;
 /// Bytes of replies that may wait for such a client after a write; with more, it is cut off.
 pub const UNAUTHENTICATED_OUTPUT: usize = 16 * 1024;
+/// How long such a client may take to log in, in ms.
+pub const LOGIN: u64 = 60_000;
+/// Longest pattern that is tried, in bytes; a longer one matches nothing. What is matched are short names.
+pub const PATTERN: usize = 4 * 1024;
+/// Channels and patterns of one client, together; prefixes of its tracking.
+pub const SUBSCRIPTIONS: usize = 1024;
+/// Longest channel, pattern or prefix of those, and longest name of a client or its library, in bytes.
+pub const CLIENT_WORD: usize = 1024;
+/// Longest word that a command may bring into the configuration file, in bytes: a master's name, a password.
+pub const SETTING: usize = 16 * 1024;
+/// Things that one request may ask to be told of, where each can fill kilobytes.
+pub const ASKED: usize = 10_000;
 /// Memory that a drained buffer may keep for its next use, in bytes.
 pub const BUFFER_KEPT: usize = 64 * 1024;
 /// Longest bulk string accepted from a monitored server (INFO of a busy server stays far below).

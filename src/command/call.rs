@@ -2,6 +2,7 @@
 
 use super::table::Command;
 use super::{Client, ClientId, Deferred, World};
+use crate::base::limits;
 use crate::resp::{Argv, Proto, Writer};
 
 pub(super) type Handler = fn(&mut Call<'_, '_>);
@@ -60,6 +61,11 @@ impl Call<'_, '_> {
     /// Answers `saved` once the state is on disk, and the reference's complaint when it cannot be written.
     pub fn after_save(&mut self, saved: Vec<u8>, unsaved: Vec<u8>) {
         self.world.clients.defer(self.id, Deferred { saved, unsaved });
+    }
+
+    /// Refuses to tell of more than [`limits::ASKED`] things at once.
+    pub fn too_many(&mut self) {
+        self.error(&format!("ERR One request may ask for {} at most", limits::ASKED));
     }
 
     /// `+OK` that rests on the save of this turn.

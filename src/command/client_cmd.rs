@@ -2,21 +2,29 @@
 
 use super::call::Call;
 use super::{Client, ClientId, ReplyMode, Tracking};
-use crate::base::Millis;
+use crate::base::{Millis, limits};
 use crate::resp::{Proto, parse_integer};
 use std::io::Write;
 
-pub(super) const NAME_ERROR: &str = "ERR Client names cannot contain spaces, newlines or special characters.";
-
 /// Only printable ASCII without the space: such a word cannot break the lines of `CLIENT LIST`.
-pub(super) fn is_plain(word: &[u8]) -> bool {
+fn is_plain(word: &[u8]) -> bool {
     word.iter().all(|byte| (b'!'..=b'~').contains(byte))
+}
+
+/// What is wrong with a name for a client, if anything is.
+pub(super) fn name_fault(name: &[u8]) -> Option<&'static str> {
+    match () {
+        () if !is_plain(name) => Some("ERR Client names cannot contain spaces, newlines or special characters."),
+        // It is repeated wherever clients are listed.
+        () if name.len() > limits::CLIENT_WORD => Some("ERR Client names cannot be that long."),
+        () => None,
+    }
 }
 
 pub(super) fn setname(call: &mut Call<'_, '_>) {
     let name = &call.argv[2];
-    if !is_plain(name) {
-        return call.error(NAME_ERROR);
+    if let Some(fault) = name_fault(name) {
+        return call.error(fault);
     }
     let name = name.to_vec();
     call.me().name = name;
@@ -40,7 +48,7 @@ pub(super) fn setinfo(call: &mut Call<'_, '_>) {
     if !is_name && !option.eq_ignore_ascii_case(b"lib-ver") {
         return call.refuse(&[b"ERR Unrecognized option '", option, b"'"]);
     }
-    if !is_plain(value) {
+    if !is_plain(value) || value.len() > limits::CLIENT_WORD {
         return call.refuse(&[b"ERR ", option, b" cannot contain spaces, newlines or special characters."]);
     }
     let me = call.me();
@@ -99,6 +107,9 @@ pub(super) fn list(call: &mut Call<'_, '_>) {
             call.world.clients.iter().filter(|client| Type::of(client) == kind).for_each(add);
         }
         (4.., Some(option)) if option.eq_ignore_ascii_case(b"ID") => {
+            if argv.len() - 3 > limits::ASKED {
+                return call.too_many();
+            }
             for word in argv.iter().skip(3) {
                 let Some(id) = parse_integer(word) else { return call.error("ERR Invalid client ID") };
                 if let Some(client) = call.world.clients.get(ClientId(id.cast_unsigned())) {
@@ -365,6 +376,14 @@ pub(super) fn tracking(call: &mut Call<'_, '_>) {
                 at += 1;
             }
             (Some(value), ()) if is("PREFIX") => {
+                let taken = call.me().tracking.prefixes.len() + wanted.prefixes.len();
+                if taken >= limits::SUBSCRIPTIONS || value.len() > limits::CLIENT_WORD {
+                    return call.error(&format!(
+                        "ERR A client may have {} prefixes of {} bytes",
+                        limits::SUBSCRIPTIONS,
+                        limits::CLIENT_WORD
+                    ));
+                }
                 wanted.prefixes.push(value.to_vec());
                 at += 1;
             }

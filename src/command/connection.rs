@@ -2,9 +2,10 @@
 
 use super::access::{log_in, owes_password};
 use super::call::Call;
-use super::client_cmd::{NAME_ERROR, is_plain};
+use super::client_cmd::name_fault;
 use super::{COMPATIBLE_VERSION, SubscriptionKind, Wish};
 use crate::acl::DEFAULT;
+use crate::base::limits;
 use crate::core::Level;
 use crate::resp::{Proto, Writer, parse_integer};
 
@@ -73,8 +74,8 @@ pub(super) fn hello(call: &mut Call<'_, '_>) {
             credentials = Some((&argv[at + 1], &argv[at + 2]));
             at += 3;
         } else if option.eq_ignore_ascii_case(b"SETNAME") && left >= 1 {
-            if !is_plain(&argv[at + 1]) {
-                return call.error(NAME_ERROR);
+            if let Some(fault) = name_fault(&argv[at + 1]) {
+                return call.error(fault);
             }
             name = Some(argv[at + 1].to_vec());
             at += 2;
@@ -176,6 +177,12 @@ pub(super) fn punsubscribe(call: &mut Call<'_, '_>) {
 
 fn enter(call: &mut Call<'_, '_>, kind: SubscriptionKind, word: &str) {
     let argv = call.argv;
+    if argv.iter().skip(1).any(|name| name.len() > limits::CLIENT_WORD) {
+        return call.error(&format!("ERR A channel or pattern may have {} bytes", limits::CLIENT_WORD));
+    }
+    if call.me().subscriptions() + argv.len() - 1 > limits::SUBSCRIPTIONS {
+        return call.error(&format!("ERR A client may have {} channels and patterns", limits::SUBSCRIPTIONS));
+    }
     for name in argv.iter().skip(1) {
         let total = call.world.clients.subscribe(call.id, kind, name);
         told(call, word, Some(name), total);

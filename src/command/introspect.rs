@@ -4,7 +4,7 @@ use super::arguments;
 use super::call::Call;
 use super::commands::COMMANDS;
 use super::table::{self, Command, Found};
-use crate::base::glob;
+use crate::base::{glob, limits};
 use crate::resp::Writer;
 
 /// All rows, each container before its subcommands.
@@ -20,6 +20,9 @@ pub(super) fn info(call: &mut Call<'_, '_>) {
         reply.array(COMMANDS.rows.len());
         COMMANDS.rows.iter().for_each(|row| describe(&mut reply, row));
         return;
+    }
+    if argv.len() - 2 > limits::ASKED {
+        return call.too_many();
     }
     reply.array(argv.len() - 2);
     for name in argv.iter().skip(2) {
@@ -85,6 +88,9 @@ pub(super) fn list(call: &mut Call<'_, '_>) {
 
 pub(super) fn docs(call: &mut Call<'_, '_>) {
     let argv = call.argv;
+    if argv.len() - 2 > limits::ASKED {
+        return call.too_many();
+    }
     let rows: Vec<&Command> = if argv.len() == 2 {
         COMMANDS.rows.iter().collect()
     } else {

@@ -1,7 +1,7 @@
 //! What operators change: masters come and go, settings, options, the forced failover; and the snapshot.
 
 use super::failover::Cause;
-use super::ids::{Addr, LinkId, MasterId};
+use super::ids::{Addr, LinkId, MasterId, is_host};
 use super::model::{Master, Node, Owner, Role};
 use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunables, Vote};
 use super::report::Outcome;
@@ -17,7 +17,8 @@ impl Sentinel {
         if self.names.contains_key(name) {
             return Err(MonitorError::DuplicateName);
         }
-        let addr = self.locate(Addr::new(host, port)).ok_or(MonitorError::BadHost)?;
+        let addr = is_host(host).then(|| Addr::new(host, port)).and_then(|addr| self.locate(addr));
+        let addr = addr.ok_or(MonitorError::BadHost)?;
         let settings = Settings {
             down_after: self.tunables.default_down_after,
             failover_timeout: self.tunables.default_failover_timeout,
@@ -60,18 +61,22 @@ impl Sentinel {
             retry_at: None,
             delay_logged: false,
             conflict_reported: None,
+            crowd_reported: None,
+            reached: None,
             armed: None,
             due: Millis(0),
             reports: None,
         };
         self.masters.insert(id, master);
         self.names.insert(name.into(), id);
+        self.claims.touch();
         let link = self.add_link(now, addr, Owner::Master(id));
         if let Some(master) = self.masters.get_mut(&id) {
             master.node.link = link;
             let text = format!("{} quorum {quorum}", self.out.master(master));
             self.out.alert(master, "+monitor", text);
         }
+        self.doubt_name(name);
         self.act(now, id);
         id
     }

@@ -220,6 +220,7 @@ impl Sentinel {
         {
             self.announce_replica(id, promoted);
         }
+        self.doubt_choice(id, promoted);
         self.replica_event(Level::Warning, id, promoted, "+selected-slave");
         self.note_choice(now, id, promoted);
         self.replica_event(Level::Notice, id, promoted, "+failover-state-send-slaveof-noone");

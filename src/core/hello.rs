@@ -1,19 +1,15 @@
 //! Hello messages: how Sentinels find each other and learn of a new master. Eight fields joined by commas:
 //! `ip,port,runid,current_epoch,master_name,master_ip,master_port,master_config_epoch`.
 
+use super::doubts::due;
 use super::effect::Level;
 use super::ids::{Addr, MasterId, PeerId, RunId};
 use super::model::Peer;
 use super::{EPOCH_MAX, Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
-/// A mistake of the set-up (a copied `myid`, another master) and a conflict of configurations are reported at most this
-/// often, ms.
-const REPORT_PERIOD: u64 = 60_000;
 /// Peers of one master; a group has a handful, and whoever announces more is inventing them.
 const PEERS_MAX: usize = 256;
-/// Longest host that is taken from a peer: a DNS name's limit.
-const HOST_MAX: usize = 253;
 
 /// A well-formed hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,9 +49,7 @@ impl Hello {
 }
 
 fn addr(host: &str, port: &str) -> Option<Addr> {
-    let port = u16::try_from(number(port)?).ok().filter(|&port| port != 0)?;
-    let good = !host.is_empty() && host.len() <= HOST_MAX && !host.contains(char::is_whitespace);
-    good.then(|| Addr::new(host, port))
+    Addr::told(host, u16::try_from(number(port)?).ok()?)
 }
 
 /// Digits only: no sign, no blank.
@@ -81,13 +75,19 @@ impl Sentinel {
     /// A hello that a peer published to us directly. Malformed and foreign ones are ignored.
     pub fn hello(&mut self, now: Millis, payload: &[u8]) {
         self.notice_gap(now);
-        if let Some(hello) = Hello::parse(payload) {
-            self.take_hello(now, hello);
-        }
+        self.take_payload(now, payload);
         self.check_invariants();
     }
 
-    pub(super) fn take_hello(&mut self, now: Millis, hello: Hello) {
+    /// What came on the hello channel, ours or a server's.
+    pub(super) fn take_payload(&mut self, now: Millis, payload: &[u8]) {
+        match Hello::parse(payload) {
+            Some(hello) => self.take_hello(now, hello),
+            None => self.report_no_hello(now, payload),
+        }
+    }
+
+    fn take_hello(&mut self, now: Millis, hello: Hello) {
         if hello.run_id == self.identity.myid {
             self.report_own_id(now, &hello);
             return;
@@ -113,10 +113,9 @@ impl Sentinel {
         } else {
             *hello.addr.host == *self.options.announce_ip
         };
-        if (ours && hello.addr.port == port) || self.own_id_reported.is_some_and(|at| now.since(at) < REPORT_PERIOD) {
+        if (ours && hello.addr.port == port) || !due(&mut self.own_id_reported, now) {
             return;
         }
-        self.own_id_reported = Some(now);
         self.out.log(
             Level::Warning,
             format!(
@@ -141,6 +140,7 @@ impl Sentinel {
             return Some(peer);
         }
         if known.is_none() && master.peers.len() >= PEERS_MAX {
+            self.report_crowd(now, id);
             return None;
         }
         if known.is_some() {
@@ -276,10 +276,9 @@ impl Sentinel {
             return;
         }
         let Some(peer) = master.peers.get_mut(&peer) else { return };
-        if peer.split_reported.is_some_and(|at| now.since(at) < REPORT_PERIOD) {
+        if !due(&mut peer.split_reported, now) {
             return;
         }
-        peer.split_reported = Some(now);
         let text = format!(
             "The Sentinel {} at {} monitors {} as {}, and we monitor {ours}, both without a failover: one of the two \
              configurations is wrong",
@@ -298,8 +297,7 @@ impl Sentinel {
         let known = ours.ip.is_some() && theirs.ip.is_some();
         let disputed = hello.config_epoch == master.config_epoch && hello.config_epoch > 0;
         let collides = disputed && known && !ours.same(theirs);
-        if collides && master.conflict_reported.is_none_or(|at| now.since(at) >= REPORT_PERIOD) {
-            master.conflict_reported = Some(now);
+        if collides && due(&mut master.conflict_reported, now) {
             let (ours, theirs) = (current_addr(master), &hello.master_addr);
             let text = format!(
                 "{} says that {} is {theirs}, we say {ours}, both in config epoch {}: either failovers were forced where \

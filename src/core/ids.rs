@@ -4,6 +4,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
+/// Longest host: a DNS name's limit.
+const HOST_MAX: usize = 253;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -76,11 +79,23 @@ pub struct Addr {
     pub port: u16,
 }
 
+/// False for what cannot be a host, or could be taken for something else where it is repeated (the file, the log, our
+/// hello): empty or longer than a DNS name, anything but printable ASCII, a comma, a zone id.
+pub(super) fn is_host(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b',' | b'%');
+    (1..=HOST_MAX).contains(&text.len()) && text.bytes().all(plain)
+}
+
 impl Addr {
     /// The address of a host as spelled; `ip` is filled when the host is numeric.
     #[must_use]
     pub fn new(host: &str, port: u16) -> Addr {
         Addr { ip: host.parse().ok(), host: host.into(), port }
+    }
+
+    /// The address as another tells it; `None` when its host is none, or its port 0.
+    pub(super) fn told(host: &str, port: u16) -> Option<Addr> {
+        (is_host(host) && port != 0).then(|| Addr::new(host, port))
     }
 
     /// True when the host is a name, not a numeric address.

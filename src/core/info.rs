@@ -2,16 +2,22 @@
 
 use super::effect::Level;
 use super::failover::Step;
-use super::ids::{Addr, MasterId, ReplicaId, RunId};
+use super::ids::{Addr, MasterId, ReplicaId, RunId, is_host};
 use super::link::renamed;
 use super::model::{CachedInfo, Expect, Master, Node, Owner, Reconf, Replica, Role};
 use super::{Sentinel, current_addr};
-use crate::base::{Millis, quote};
+use crate::base::Millis;
 
 /// Replicas taken from one INFO, and known of one master in all; a server that lists more is not one.
 const REPLICAS_MAX: usize = 1_024;
-/// Longest host name believed.
-const HOST_MAX: usize = 253;
+
+/// So much of an INFO is kept for `SENTINEL INFO-CACHE`, in bytes. No honest one is longer.
+const TEXT_MAX: usize = 256 * 1024;
+
+fn kept(mut text: Vec<u8>) -> Box<[u8]> {
+    text.truncate(TEXT_MAX);
+    text.into_boxed_slice()
+}
 
 /// The meaning of one INFO text. Parsing is total: what is not understood is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +35,9 @@ pub struct InfoReport {
     pub offset: Option<u64>,
     pub announced: Option<bool>,
     pub sync_in_progress: bool,
+    /// `master_repl_offset` of a server whose offsets go on through a failover, which `master_replid` tells: 4.0 and
+    /// newer.
+    pub reached: Option<u64>,
     /// `Some(true)`: `master_failover_state` is anything but `no-failover`.
     pub handing_over: Option<bool>,
 }
@@ -37,13 +46,16 @@ impl InfoReport {
     #[must_use]
     pub fn parse(text: &[u8]) -> InfoReport {
         let mut report = InfoReport::default();
+        let mut lasting = false;
         for line in text.split(|&byte| byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
             let (key, value) = (&line[..colon], &line[colon + 1..]);
             let Ok(value) = std::str::from_utf8(value) else { continue };
             report.line(key, value);
+            lasting |= key == b"master_replid";
         }
+        report.reached = report.reached.filter(|_| lasting);
         report
     }
 
@@ -57,13 +69,14 @@ impl InfoReport {
                     _ => None,
                 }
             }
-            b"master_host" => self.master_host = good_host(value).map(str::to_owned),
+            b"master_host" => self.master_host = is_host(value).then(|| value.to_owned()),
             b"master_port" => self.master_port = value.parse().ok(),
             b"master_link_status" => self.link_up = Some(value.eq_ignore_ascii_case("up")),
             b"master_link_down_since_seconds" => self.link_down_seconds = value.parse().unwrap_or(0),
             b"slave_priority" => self.priority = value.parse().ok(),
             b"slave_repl_offset" => self.offset = value.parse().ok(),
             b"replica_announced" => self.announced = value.parse().ok().map(|n: u32| n != 0),
+            b"master_repl_offset" => self.reached = value.parse().ok(),
             b"master_failover_state" => self.handing_over = Some(value != "no-failover"),
             b"master_sync_in_progress" => self.sync_in_progress = value == "1",
             _ if is_replica_key(key) && self.replicas.len() < REPLICAS_MAX => {
@@ -94,13 +107,7 @@ fn replica_addr(value: &str) -> Option<Addr> {
 }
 
 fn usable(host: &str, port: &str) -> Option<Addr> {
-    let port: u16 = port.parse().ok().filter(|&port| port != 0)?;
-    Some(Addr::new(good_host(host)?, port))
-}
-
-fn good_host(host: &str) -> Option<&str> {
-    let odd = host.is_empty() || host.len() > HOST_MAX || quote::has_control(host.as_bytes());
-    (!odd && !host.contains(char::is_whitespace) && !host.contains('%')).then_some(host)
+    Addr::told(host, port.parse().ok()?)
 }
 
 impl Node {
@@ -133,7 +140,7 @@ impl Sentinel {
         let report = InfoReport::parse(&text);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let first = master.node.info.is_none();
-        master.node.info = Some(CachedInfo { at: now, text: text.into_boxed_slice() });
+        master.node.info = Some(CachedInfo { at: now, text: kept(text) });
         master.node.handing_over = report.handing_over;
         let rebooted = take_run_id(&mut master.node, report.run_id);
         if rebooted {
@@ -147,14 +154,15 @@ impl Sentinel {
 
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(role) = report.is_master.map(role_of) else { return };
-        if master.node.role_reported != role {
+        let changed = master.node.role_reported != role;
+        if changed {
             master.node.role_reported = role;
             master.node.role_reported_at = now;
             let text = format!("{} new reported role is {}", self.out.master(master), role.word());
             let channel = if role == Role::Master { "+role-change" } else { "-role-change" };
             self.out.event(Level::Verbose, channel, text);
         }
-        if first && role == Role::Replica {
+        if (first || changed) && role == Role::Replica {
             let of = match (&report.master_host, report.master_port) {
                 (Some(host), Some(port)) => format!(" of {}", Addr::new(host, port)),
                 _ => String::new(),
@@ -164,6 +172,9 @@ impl Sentinel {
                 self.out.master(master)
             );
             self.out.log(Level::Warning, text);
+        }
+        if let Some(offset) = report.reached.filter(|_| role == Role::Master) {
+            self.watch_offset(id, offset);
         }
         self.handover_news(id);
         // A master that turned replica is judged by the clock, a master that is well again lets others be mended.
@@ -222,11 +233,13 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return };
         let text = self.out.replica(master, &master.replicas[&replica]);
         self.out.event(Level::Notice, "+slave", text);
+        self.claims.touch();
         self.out.mark_dirty();
     }
 
     pub(super) fn drop_replica(&mut self, id: MasterId, replica: ReplicaId) {
         let Some(replica) = self.masters.get_mut(&id).and_then(|m| m.replicas.remove(&replica)) else { return };
+        self.claims.touch();
         self.leave_link(replica.node.link, id);
     }
 
@@ -234,7 +247,7 @@ impl Sentinel {
         let report = InfoReport::parse(&text);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(node) = master.replicas.get_mut(&replica) else { return };
-        node.node.info = Some(CachedInfo { at: now, text: text.into_boxed_slice() });
+        node.node.info = Some(CachedInfo { at: now, text: kept(text) });
         node.node.handing_over = report.handing_over;
         let rebooted = take_run_id(&mut node.node, report.run_id);
         node.take(now, &report);
@@ -263,6 +276,9 @@ impl Sentinel {
         }
         if let Some(addr) = follows.filter(|addr| addr.ip.is_none()) {
             self.learn_master_name(id, replica, addr);
+        }
+        if rebooted {
+            self.doubt_replica(now, id, replica);
         }
         match role {
             Role::Master => self.replica_says_master(now, id, replica),
@@ -422,6 +438,7 @@ impl Replica {
             reconf: Reconf::None,
             reconf_changed: now,
             turned: None,
+            doubted: None,
             hidden: false,
         }
     }

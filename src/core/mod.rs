@@ -14,6 +14,7 @@
 
 mod admin;
 mod ask;
+mod doubts;
 mod down;
 mod due;
 mod effect;
@@ -56,6 +57,7 @@ pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigg
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
 use crate::base::{Millis, Random};
+use doubts::Claims;
 use outbox::Outbox;
 use script::ScriptQueue;
 use std::cmp::Reverse;
@@ -110,6 +112,9 @@ pub struct Sentinel {
     local_ips: BTreeSet<IpAddr>,
     /// When a hello with our own id from another address was last reported.
     own_id_reported: Option<Millis>,
+    /// When something that is no hello was last reported.
+    no_hello_reported: Option<Millis>,
+    claims: Claims,
     plant: Option<Plant>,
 }
 
@@ -144,6 +149,8 @@ impl Sentinel {
             simulate_failure: 0,
             local_ips: BTreeSet::new(),
             own_id_reported: None,
+            no_hello_reported: None,
+            claims: Claims::default(),
             plant: None,
         };
         for saved in &snapshot.masters {
@@ -205,6 +212,7 @@ impl Sentinel {
             self.out.event(Level::Warning, "-tilt", "#tilt mode exited".into());
         }
         self.look(now, all);
+        self.compare_claims(now);
         self.run_scripts(now);
     }
 

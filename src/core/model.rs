@@ -93,6 +93,10 @@ pub struct Master {
     pub delay_logged: bool,
     /// When two addresses under one config epoch were last reported.
     pub conflict_reported: Option<Millis>,
+    /// When too many peers were last reported.
+    pub crowd_reported: Option<Millis>,
+    /// The replication offset that the master last told, and which node that was.
+    pub reached: Option<(Addr, u64)>,
     /// The moment for which a wake-up is queued.
     pub armed: Option<Millis>,
     /// Before this moment the cron need not look at it.
@@ -120,6 +124,8 @@ pub struct Replica {
     pub reconf_changed: Millis,
     /// When we last told it, outside a failover, to follow our master.
     pub turned: Option<Millis>,
+    /// When it was last reported that it may be another's node.
+    pub doubted: Option<Millis>,
     /// Known only from before a RESET: still watched and a candidate, but neither listed nor saved.
     pub hidden: bool,
 }

@@ -68,6 +68,9 @@ impl Sentinel {
                 Some(_) => {}
             }
         }
+        if !(found.is_empty() && moved.is_empty()) {
+            self.claims.touch();
+        }
         for link in found.into_iter().chain(moved) {
             self.redial(now, link);
         }

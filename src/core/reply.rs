@@ -2,7 +2,6 @@
 
 use super::Sentinel;
 use super::effect::Level;
-use super::hello::Hello;
 use super::ids::{ConnId, LinkId, MasterId, PeerId, RunId};
 use super::link::HELLO_CHANNEL;
 use super::model::{Conn, Expect, Owner};
@@ -264,9 +263,7 @@ impl Sentinel {
                 link.pubsub_free_redial = true;
             }
             (b"message", Reply::Bulk(payload)) => {
-                if let Some(hello) = Hello::parse(payload) {
-                    self.take_hello(now, hello);
-                }
+                self.take_payload(now, payload);
             }
             _ => {}
         }

@@ -10,11 +10,11 @@
 
 use super::desk::Desk;
 use crate::base::{Millis, limits};
-use crate::command::{self, ClientId};
+use crate::command::{self, Client, ClientId};
 use crate::config::ServerOptions;
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
 use crate::resp::{Argv, ProtocolError, RequestDecoder, RequestLimits};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// Requests of one client executed before the others get their turn, and bytes of replies after which it
@@ -43,6 +43,8 @@ with '--protected-mode no'.\r\n";
 pub struct Sockets {
     by_stream: BTreeMap<Token, Socket>,
     by_client: BTreeMap<ClientId, Token>,
+    /// Those that owe a password, oldest first.
+    strangers: BTreeSet<ClientId>,
     /// Seconds between keepalive probes of a silent client; 0 is off.
     keepalive: u32,
     /// What clients whom we trust may send.
@@ -86,7 +88,8 @@ impl Sockets {
     /// A listener took a connection: it becomes a client, or hears why not. Without a peer it came through the Unix socket.
     pub fn accepted(&mut self, reactor: &mut Reactor, stream: Token, peer: Option<SocketAddr>, desk: &mut Desk) {
         desk.stats.connections_received += 1;
-        let refusal = if desk.clients.len() >= desk.facts.maxclients {
+        let full = desk.clients.len() >= desk.facts.maxclients;
+        let refusal = if full && !self.drop_oldest_stranger(reactor, desk) {
             Some(MAXCLIENTS_REACHED)
         } else if desk.facts.protected_mode
             && desk.acl.default_user().needs_no_password()
@@ -118,12 +121,32 @@ impl Sockets {
             client.unix = peer.is_none();
             client.fd = i64::try_from(stream.slot()).unwrap_or(-1);
             client.authenticated = desk.acl.default_user().is_open();
+            if command::owes_password(&desk.acl, client) {
+                self.strangers.insert(client.id);
+            }
         }
         self.by_client.insert(client, stream);
         let mut decoder = RequestDecoder::new();
         decoder.set_limits(self.limits);
         let socket = Socket { client, decoder, paused: false, backlog: false, stranger: false, moved: reactor.now() };
         self.by_stream.insert(stream, socket);
+        // Whoever has no password cannot keep out those who have: strangers get half of the places.
+        if self.strangers.len() > (desk.facts.maxclients / 2).max(1) {
+            self.drop_oldest_stranger(reactor, desk);
+        }
+    }
+
+    /// Lets the client go that has owed its password for longest; false when nobody owes one.
+    fn drop_oldest_stranger(&mut self, reactor: &mut Reactor, desk: &mut Desk) -> bool {
+        while let Some(id) = self.strangers.pop_first() {
+            let owes = desk.clients.get(id).is_some_and(|client| command::owes_password(&desk.acl, client));
+            if let (true, Some(&stream)) = (owes, self.by_client.get(&id)) {
+                log::debug!("A client that has not logged in makes room for another");
+                self.drop_client(reactor, stream, desk);
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether the stream is a client's.
@@ -141,6 +164,9 @@ impl Sockets {
             if socket.backlog {
                 socket.execute(&mut self.argv, self.limits, desk, reactor.now(), &mut requests);
                 socket.decoder.reclaim(&mut self.incoming);
+                if !socket.stranger {
+                    self.strangers.remove(&socket.client);
+                }
             }
             let Some(client) = desk.clients.get_mut(socket.client) else { return };
             client.query_buffered = socket.decoder.buffered();
@@ -273,15 +299,16 @@ impl Sockets {
     pub fn closed(&mut self, stream: Token, why: &CloseReason, desk: &mut Desk) {
         if let Some(socket) = self.by_stream.remove(&stream) {
             self.by_client.remove(&socket.client);
+            self.strangers.remove(&socket.client);
             if let Some(client) = desk.clients.remove(socket.client) {
                 log::debug!("Client {} is gone: {why}", client.addr);
             }
         }
     }
 
-    /// Closes clients that have been silent for longer than `timeout` says (0: never; subscribers may be silent), and those
-    /// that are to be closed and do not read their last replies; takes back the input buffers of those that are quiet. To be
-    /// called about once a second.
+    /// Closes clients that have been silent for longer than `timeout` says (0: never; subscribers may be silent), those that
+    /// do not log in, and those that are to be closed and do not read their last replies; takes back the input buffers of
+    /// those that are quiet. To be called about once a second.
     pub fn look_through(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
         let now = reactor.now();
         for socket in self.by_stream.values_mut() {
@@ -292,8 +319,7 @@ impl Sockets {
         let idle_ms = u64::from(desk.options.timeout) * 1000;
         let is_late = |socket: &Socket| {
             let Some(client) = desk.clients.get(socket.client) else { return false };
-            let idle = idle_ms > 0 && client.subscriptions() == 0 && now.since(client.last_active) > idle_ms;
-            idle || (client.close_after_reply && now.since(socket.moved) > limits::LAST_WORDS)
+            overstays(client, command::owes_password(&desk.acl, client), socket.moved, now, idle_ms)
         };
         let late: Vec<Token> =
             self.by_stream.iter().filter(|(_, socket)| is_late(socket)).map(|(stream, _)| *stream).collect();
@@ -307,6 +333,14 @@ impl Sockets {
         reactor.close(stream);
         self.closed(stream, &CloseReason::Other("closed by us".into()), desk);
     }
+}
+
+/// Whether the client has had its time; `moved` is when bytes last went either way.
+fn overstays(client: &Client, owes_password: bool, moved: Millis, now: Millis, idle_ms: u64) -> bool {
+    let idle = idle_ms > 0 && client.subscriptions() == 0 && now.since(client.last_active) > idle_ms;
+    let silent_at_the_end = client.close_after_reply && now.since(moved) > limits::LAST_WORDS;
+    let not_logged_in = owes_password && now.since(client.created) > limits::LOGIN;
+    idle || silent_at_the_end || not_logged_in
 }
 
 impl Socket {
@@ -367,4 +401,34 @@ impl Socket {
 /// A browser talks to us; see the report of cross-protocol scripting against Redis.
 fn is_http(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Clients;
+
+    #[test]
+    fn who_does_not_log_in_has_its_time_and_who_has_logged_in_has_not() {
+        let mut clients = Clients::new();
+        let born = Millis(1_000);
+        let id = clients.connect(born, "127.0.0.1:1".into(), "127.0.0.1:2".into());
+        let client = clients.get_mut(id).expect("just made");
+        // Bytes now and then buy it no time.
+        client.last_active = born + limits::LOGIN;
+        let late = born + limits::LOGIN + 1;
+        for (owes, now, idle_ms, ends) in [
+            (true, born + limits::LOGIN, 0, false),
+            (true, late, 0, true),
+            (false, late, 0, false),
+            (false, late, 1_000, false),
+            (false, late + 1_000, 1_000, true),
+        ] {
+            assert_eq!(overstays(client, owes, now, now, idle_ms), ends, "{owes} {now:?} {idle_ms}");
+        }
+        // Nor is it about those who have logged in and are to be closed.
+        client.close_after_reply = true;
+        assert!(!overstays(client, false, late, late + limits::LAST_WORDS, 0));
+        assert!(overstays(client, false, late, late + limits::LAST_WORDS + 1, 0));
+    }
 }

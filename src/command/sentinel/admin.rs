@@ -3,25 +3,34 @@
 
 use super::super::call::{Call, wrong_arity};
 use super::NO_SUCH_MASTER;
-use crate::base::quote;
+use crate::base::{limits, quote};
 use crate::core::{FailoverRefused, MonitorError};
 use crate::resp::parse_integer;
 use std::net::IpAddr;
 
-/// Refuses a word that could break out of its line of the configuration file (R87); replies when it does.
-pub(super) fn refuse_control(call: &mut Call<'_, '_>, at: usize, command: &str) -> bool {
-    let refused = quote::has_control(&call.argv[at]);
-    if refused {
+/// Refuses a word that could break out of its line of the configuration file (R87), or swell it; replies when it does.
+pub(super) fn refuse_word(call: &mut Call<'_, '_>, at: usize, command: &str) -> bool {
+    let control = quote::has_control(&call.argv[at]);
+    if control {
         call.error(&format!("ERR Invalid argument at index {at} for {command}: control characters are not allowed"));
     }
-    refused
+    control || refuse_length(call, at, command)
+}
+
+/// The same for a password, which may hold any byte.
+pub(super) fn refuse_length(call: &mut Call<'_, '_>, at: usize, command: &str) -> bool {
+    let long = call.argv[at].len() > limits::SETTING;
+    if long {
+        call.error(&format!("ERR Invalid argument at index {at} for {command}: longer than {} bytes", limits::SETTING));
+    }
+    long
 }
 
 /// `MONITOR name host port quorum`. The same checks, in the same order, as the reference's.
 pub(in super::super) fn monitor(call: &mut Call<'_, '_>) {
     const COMMAND: &str = "SENTINEL MONITOR";
     let argv = call.argv;
-    if (2..6).any(|at| refuse_control(call, at, COMMAND)) {
+    if (2..6).any(|at| refuse_word(call, at, COMMAND)) {
         return;
     }
     let Some(quorum) = parse_integer(&argv[5]) else { return call.error("ERR Invalid quorum") };

@@ -5,7 +5,7 @@
 use super::super::Wish;
 use super::super::call::{Call, bulk_number};
 use super::NO_SUCH_MASTER;
-use super::admin::refuse_control;
+use super::admin::{refuse_length, refuse_word};
 use crate::base::glob;
 use crate::config::LogLevel;
 use crate::core::{Change, Level, Options, Tunables};
@@ -79,7 +79,7 @@ fn change_at(call: &mut Call<'_, '_>, at: usize) -> Option<(Change, usize)> {
     let (option, left) = (&argv[at], argv.len() - at - 1);
     let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
     if is("rename-command") && left >= 2 {
-        if (at + 1..at + 3).any(|word| refuse_control(call, word, COMMAND)) {
+        if (at + 1..at + 3).any(|word| refuse_word(call, word, COMMAND)) {
             return None;
         }
         let words = [&argv[at + 1], &argv[at + 2]];
@@ -98,8 +98,8 @@ fn change_at(call: &mut Call<'_, '_>, at: usize) -> Option<(Change, usize)> {
         return None;
     }
     let value = &argv[at + 1];
-    let is_password = known.is_some_and(|(name, _)| *name == AUTH_PASS);
-    if !is_password && refuse_control(call, at + 1, COMMAND) {
+    let refuse = if known.is_some_and(|(name, _)| *name == AUTH_PASS) { refuse_length } else { refuse_word };
+    if refuse(call, at + 1, COMMAND) {
         return None;
     }
     let change = match (script, known) {
@@ -215,7 +215,8 @@ fn config_set(call: &mut Call<'_, '_>) {
             password = Some(value);
             continue;
         }
-        if key != "sentinel-pass" && refuse_control(call, at + 1, COMMAND) {
+        let refuse = if key == "sentinel-pass" { refuse_length } else { refuse_word };
+        if refuse(call, at + 1, COMMAND) {
             return;
         }
         if change_option(&mut options, &mut loglevel, key, value).is_none() {

@@ -5,7 +5,7 @@
 
 use super::super::call::{Call, bulk_number};
 use super::{NO_SUCH_MASTER, listed_replicas};
-use crate::base::Millis;
+use crate::base::{Millis, limits};
 use crate::core::{Addr, CachedInfo, Link, Master, Node, Peer, Reconf, Replica, RunId, Sentinel};
 use crate::resp::{Proto, Writer};
 
@@ -252,6 +252,9 @@ pub(in super::super) fn sentinels(call: &mut Call<'_, '_>) {
 /// `INFO-CACHE name …`: the last INFO of each named master and of its replicas, with its age in ms. Unknown
 /// names are passed over, repeated ones shown once.
 pub(in super::super) fn info_cache(call: &mut Call<'_, '_>) {
+    if call.argv.len() - 2 > limits::ASKED {
+        return call.too_many();
+    }
     let (sentinel, now) = (&*call.world.sentinel, call.world.now);
     let mut masters: Vec<&Master> = Vec::new();
     for master in call.argv.iter().skip(2).filter_map(|name| sentinel.master_by_name(name)) {
