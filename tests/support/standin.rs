@@ -252,6 +252,12 @@ impl StandIn {
         self.with(move |world, _| world.server_mut(port).error = error);
     }
 
+    /// Sends these bytes after each answer, as a server that has lost count does; empty: no more.
+    pub fn send_extra(&self, port: u16, bytes: &[u8]) {
+        let bytes = bytes.to_vec();
+        self.with(move |world, _| world.server_mut(port).extra = bytes);
+    }
+
     /// The truth about one server.
     #[must_use]
     pub fn state(&self, port: u16) -> State {

@@ -60,6 +60,9 @@ pub(super) fn execute(world: &mut World, reactor: &mut Reactor, token: Token, wo
         let proto = world.clients.get(&token).map_or(Proto::Resp2, |client| client.proto);
         run(&name, &mut Call { world, reactor, token, port, proto, words: &words, out: &mut out });
     }
+    if let Some(client) = world.clients.get(&token) {
+        out.extend_from_slice(&world.server(client.server).extra);
+    }
     if let Some(client) = world.clients.get_mut(&token) {
         client.fresh.append(&mut out);
     }

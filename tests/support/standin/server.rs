@@ -91,6 +91,8 @@ pub struct Server {
     pub lies: BTreeMap<String, String>,
     pub refuses_auth: bool,
     pub error: Option<String>,
+    /// What follows every answer, though nobody asked for it.
+    pub extra: Vec<u8>,
 }
 
 impl Server {
@@ -135,6 +137,7 @@ impl Server {
             lies: BTreeMap::new(),
             refuses_auth: false,
             error: None,
+            extra: Vec::new(),
             spec,
         }
     }
