@@ -18,7 +18,7 @@
 //! info PORT key:value …                 what INFO there says from now on
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
 //! vote PORT granted                     it holds the master down and votes for whoever asks
-//! refuse PORT COMMAND [TEXT…]            this command fails there from now on, in a transaction; without text it works
+//! refuse PORT COMMAND [TEXT…]            this command fails there from now on; without text it works
 //! answer PORT [quiet]                   every request outstanding there is answered
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
 //! failover NAME [coordinated], reset GLOB, remove NAME
@@ -172,10 +172,11 @@ impl Story {
                     queued.push(refusal.unwrap_or_else(|| Reply::Simple(b"OK".to_vec())));
                     Reply::Simple(b"QUEUED".to_vec())
                 }
-                (command, None) => self.reply(port, command, &request),
+                (command, None) => refusal.unwrap_or_else(|| self.reply(port, command, &request)),
             };
+            let published = request[0] == "PUBLISH" && !matches!(reply, Reply::Error(_));
             self.handle(Input::Reply { conn, kind, reply });
-            if request[0] == "PUBLISH" {
+            if published {
                 self.heard(port, &request[2]);
             }
         }

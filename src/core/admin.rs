@@ -61,6 +61,7 @@ impl Sentinel {
             delay_logged: false,
             conflict_reported: None,
             armed: None,
+            due: Millis(0),
             reports: None,
         };
         self.masters.insert(id, master);
@@ -126,6 +127,7 @@ impl Sentinel {
             self.drop_replica(id, replica);
         }
         if let Some(master) = self.masters.remove(&id) {
+            self.unplan(&master);
             self.names.remove(&master.name);
             self.leave_link(master.node.link, id);
         }
@@ -216,6 +218,7 @@ impl Sentinel {
                 self.redial_peers(now);
             }
         }
+        self.reconsider_all();
         self.check_invariants();
     }
 

@@ -16,10 +16,14 @@ impl Link {
         self.active_ping.or((!self.cmd.is_up()).then_some(self.last_ok))
     }
 
+    /// When the silence will have lasted too long.
+    pub(super) fn silent_at(&self, down_after: u64) -> Option<Millis> {
+        self.silent_since().map(|since| since + down_after + 1)
+    }
+
     /// Silent, or refused, for longer than the settings of its master allow.
     fn is_lost(&self, now: Millis, settings: &Settings) -> bool {
-        self.silent_since().is_some_and(|since| now.since(since) > settings.down_after)
-            || self.is_refused(settings.down_after_refused)
+        self.silent_at(settings.down_after).is_some_and(|at| at <= now) || self.is_refused(settings.down_after_refused)
     }
 }
 
@@ -29,26 +33,25 @@ impl Sentinel {
     pub(super) fn sdown_deadline(&self, now: Millis, master: &Master) -> Millis {
         let link = &self.links[&master.node.link];
         let down_after = master.settings.down_after;
-        let mut at = link.silent_since().unwrap_or(now) + down_after;
+        let mut at = link.silent_at(down_after).unwrap_or(now + down_after + 1);
         if master.node.role_reported == Role::Replica {
-            at = at.min(master.node.role_reported_at + self.role_patience(master));
+            at = at.min(self.patience_ends(master));
         }
         if let Some(rebooted) = master.rebooted {
-            at = at.min(rebooted + master.settings.reboot_down_after);
+            at = at.min(rebooted + master.settings.reboot_down_after + 1);
         }
-        at + 1
+        at
     }
 
-    /// How long a master may say that it is a replica before that counts as down.
-    fn role_patience(&self, master: &Master) -> u64 {
-        master.settings.down_after + 2 * self.tunables.info_period
+    /// When a master has said for so long that it is a replica that it counts as down.
+    pub(super) fn patience_ends(&self, master: &Master) -> Millis {
+        master.node.role_reported_at + master.settings.down_after + 2 * self.tunables.info_period + 1
     }
 
     pub(super) fn judge_master(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let down = self.links[&master.node.link].is_lost(now, &master.settings)
-            || (master.node.role_reported == Role::Replica
-                && now.since(master.node.role_reported_at) > self.role_patience(master))
+            || (master.node.role_reported == Role::Replica && now >= self.patience_ends(master))
             || master.rebooted.is_some_and(|at| now.since(at) > master.settings.reboot_down_after);
         if down == master.node.sdown.is_some() {
             return;

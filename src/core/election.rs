@@ -43,6 +43,7 @@ impl Sentinel {
     /// The acting half for one master: judge, start, drive. Called by every reply that can change the picture,
     /// by the master's wake-up and by the cron.
     pub(super) fn act(&mut self, now: Millis, id: MasterId) {
+        self.reconsider(id);
         if self.tilt.is_some() || !self.masters.contains_key(&id) {
             return;
         }

@@ -204,6 +204,7 @@ impl Sentinel {
         );
         let text = self.out.peer(master, &master.peers[&peer]);
         self.out.event(Level::Notice, "+sentinel", text);
+        self.reconsider(id);
         // A peer already linked for another master need not wait for a new connection to be greeted.
         self.hello_to_peer(now, id, peer);
     }

@@ -78,6 +78,14 @@ impl Link {
     }
 }
 
+/// When a connection that is neither accepted nor refused is given up.
+fn stuck_at(conn: Conn) -> Option<Millis> {
+    match conn {
+        Conn::Dialling { since, .. } => Some(since + DIAL_PATIENCE + 1),
+        Conn::Down | Conn::Up { .. } => None,
+    }
+}
+
 /// What the servers of this master call the command.
 pub(super) fn renamed<'a>(settings: &'a Settings, command: &'a str) -> &'a str {
     let found = settings.rename_commands.iter().find(|(old, _)| old.eq_ignore_ascii_case(command));
@@ -128,6 +136,7 @@ impl Sentinel {
         let Some(conn) = std::mem::replace(side, Conn::Down).id() else { return };
         self.conns.remove(&conn);
         self.out.push(Effect::Close { conn });
+        self.reconsider_users(id);
         if kind == ConnKind::Command {
             self.forget_pending(id);
         }
@@ -183,38 +192,54 @@ impl Sentinel {
     /// Drops what has been silent for too long and dials what is missing, each connection at most once a period.
     pub(super) fn tend_link(&mut self, now: Millis, id: LinkId, down_after: u64) {
         let Some(link) = self.links.get(&id) else { return };
-        let age = |conn: Conn| match conn {
-            Conn::Down => None,
-            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(now.since(since)),
-        };
-        let old = |conn: Conn| age(conn).is_some_and(|age| age > self.tunables.min_link_reconnect_period);
-        let stuck =
-            |conn: Conn| matches!(conn, Conn::Dialling { .. }) && age(conn).is_some_and(|age| age > DIAL_PATIENCE);
-        let half = down_after / 2;
-        let unanswered = link.active_ping.is_some_and(|since| now.since(since) > half);
-        let (stuck_cmd, stuck_pubsub) = (stuck(link.cmd), stuck(link.pubsub) && !link.pubsub_established);
-        let drop_cmd = stuck_cmd || (old(link.cmd) && unanswered && now.since(link.last_pong) > half);
-        let deaf = now.since(link.pubsub_heard) > 3 * self.tunables.publish_period;
-        let drop_pubsub = stuck_pubsub || (old(link.pubsub) && deaf);
-        if stuck_cmd || stuck_pubsub {
+        let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
+        let (cmd, pubsub) = (come(self.drop_cmd_at(link, down_after)), come(self.drop_pubsub_at(link)));
+        let stuck = come(stuck_at(link.cmd)) || (come(stuck_at(link.pubsub)) && !link.pubsub_established);
+        if stuck {
             self.end_refusals(id);
         }
-        if drop_cmd {
+        if cmd {
             self.hang_up(id, ConnKind::Command);
         }
-        if drop_pubsub {
+        if pubsub {
             self.hang_up(id, ConnKind::PubSub);
         }
         self.dial_missing(now, id);
     }
 
-    fn dial_missing(&mut self, now: Millis, id: LinkId) {
+    /// When the command connection is to be given up; `None` when there is no sign of that.
+    pub(super) fn drop_cmd_at(&self, link: &Link, down_after: u64) -> Option<Millis> {
+        let (half, life) = (down_after / 2, self.tunables.min_link_reconnect_period);
+        let silent = link.active_ping.map(|since| since.max(link.last_pong) + half);
+        let silent = silent.and_then(|at| Some(at.max(link.cmd.since()? + life) + 1));
+        [silent, stuck_at(link.cmd)].into_iter().flatten().min()
+    }
+
+    /// When the Pub/Sub connection is to be given up; `None` while there is none.
+    pub(super) fn drop_pubsub_at(&self, link: &Link) -> Option<Millis> {
+        let (deaf, life) = (3 * self.tunables.publish_period, self.tunables.min_link_reconnect_period);
+        let silent = link.pubsub.since().map(|since| (since + life).max(link.pubsub_heard + deaf) + 1);
+        let stuck = stuck_at(link.pubsub).filter(|_| !link.pubsub_established);
+        [silent, stuck].into_iter().flatten().min()
+    }
+
+    /// When the command connection may be dialled; `None` while there is one.
+    pub(super) fn dial_cmd_at(&self, link: &Link) -> Option<Millis> {
         let period = self.tunables.ping_period;
+        (link.cmd == Conn::Down).then(|| link.cmd_dialled.map_or(Millis(0), |at| at + period))
+    }
+
+    /// When the Pub/Sub connection may be dialled; `None` while there is one, or where there is none to be.
+    pub(super) fn dial_pubsub_at(&self, link: &Link) -> Option<Millis> {
+        let period = self.tunables.ping_period;
+        let missing = link.pubsub == Conn::Down && !matches!(link.owner, Owner::Peer(..));
+        missing.then(|| link.pubsub_dialled.map_or(Millis(0), |at| at + period))
+    }
+
+    fn dial_missing(&mut self, now: Millis, id: LinkId) {
         let Some(link) = self.links.get(&id) else { return };
-        let due = |dialled: Option<Millis>| dialled.is_none_or(|at| now.since(at) >= period);
-        let cmd = link.cmd == Conn::Down && due(link.cmd_dialled);
-        let wants_pubsub = !matches!(link.owner, Owner::Peer(..));
-        let pubsub = wants_pubsub && link.pubsub == Conn::Down && due(link.pubsub_dialled);
+        let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
+        let (cmd, pubsub) = (come(self.dial_cmd_at(link)), come(self.dial_pubsub_at(link)));
         if cmd {
             self.dial(now, id, ConnKind::Command);
         }
@@ -226,6 +251,7 @@ impl Sentinel {
     /// Starts a connection and pipelines its opening, so that the first reply is one round trip away.
     pub(super) fn dial(&mut self, now: Millis, id: LinkId, kind: ConnKind) {
         let conn = ConnId(self.fresh_id());
+        self.reconsider_users(id);
         let Some(link) = self.links.get_mut(&id) else { return };
         match kind {
             ConnKind::Command => link.cmd_dialled = Some(now),

@@ -15,6 +15,7 @@
 mod admin;
 mod ask;
 mod down;
+mod due;
 mod effect;
 mod election;
 mod failover;
@@ -94,6 +95,10 @@ pub struct Sentinel {
     next_cron: Millis,
     /// Wake-ups of masters; an entry that its master no longer stands by (`Master::armed`) is void.
     deadlines: BinaryHeap<Reverse<(Millis, MasterId)>>,
+    /// All masters by the moment before which the cron need not look at them (`Master::due`).
+    agenda: BTreeSet<(Millis, MasterId)>,
+    /// An empty list, kept for its memory.
+    looked_at: Vec<MasterId>,
     /// In TILT since.
     tilt: Option<Millis>,
     tilt_total: u64,
@@ -130,6 +135,8 @@ impl Sentinel {
             last_cron: now,
             next_cron: now,
             deadlines: BinaryHeap::new(),
+            agenda: BTreeSet::new(),
+            looked_at: Vec::new(),
             tilt: None,
             tilt_total: 0,
             save_retry: None,
@@ -186,21 +193,18 @@ impl Sentinel {
         self.check_invariants();
     }
 
-    /// The cron: monitoring half for all, acting half for all outside TILT.
+    /// The cron: the monitoring half, and outside TILT the acting half, for whoever is due.
     fn cron(&mut self, now: Millis) {
         self.last_cron = now;
         // Redrawn every time, so that Sentinels started together drift apart: 10 to 19 runs a second.
         self.next_cron = now + 1000 / (10 + self.random.below(10));
+        // In TILT nothing is judged and while saves fail not everything is said: both end without a sign from the masters.
+        let all = self.tilt.is_some() || self.save_retry.is_some();
         if self.tilt.is_some_and(|since| now.since(since) > self.tunables.tilt_period) {
             self.tilt = None;
             self.out.event(Level::Warning, "-tilt", "#tilt mode exited".into());
         }
-        let ids: Vec<MasterId> = self.masters.keys().copied().collect();
-        for id in ids {
-            self.monitor_master(now, id);
-            self.judge_others(now, id);
-            self.act(now, id);
-        }
+        self.look(now, all);
         self.run_scripts(now);
     }
 

@@ -95,6 +95,8 @@ pub struct Master {
     pub conflict_reported: Option<Millis>,
     /// The moment for which a wake-up is queued.
     pub armed: Option<Millis>,
+    /// Before this moment the cron need not look at it.
+    pub due: Millis,
     /// Of the failovers so far; none, as long as there was none.
     pub reports: Option<Box<Reports>>,
 }
@@ -186,6 +188,15 @@ impl Conn {
         match self {
             Conn::Down => None,
             Conn::Dialling { conn, .. } | Conn::Up { conn, .. } => Some(conn),
+        }
+    }
+
+    /// When it came to be what it is.
+    #[must_use]
+    pub fn since(self) -> Option<Millis> {
+        match self {
+            Conn::Down => None,
+            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(since),
         }
     }
 

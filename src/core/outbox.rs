@@ -56,6 +56,11 @@ impl Outbox {
         conns
     }
 
+    /// How much there is of everything; it changes with whatever is added.
+    pub fn fill(&self) -> (usize, usize, bool) {
+        (self.queue.len(), self.scripts.len(), self.dirty)
+    }
+
     pub fn mark_dirty(&mut self) {
         self.dirty = true;
     }

@@ -34,8 +34,8 @@ impl Sentinel {
 
     fn master_routine(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
-        let info = info_due(now, &master.node, self.tunables.info_period);
-        let hello = self.hello_due(now, master.node.hello_sent, master.node.hello_asked);
+        let info = master.node.info_at(self.tunables.info_period) <= now;
+        let hello = self.hello_at(master.node.hello_sent, master.node.hello_asked) <= now;
         let (link, period) = (master.node.link, self.ping_period(master));
         if info {
             self.send_info_to_master(now, id);
@@ -50,8 +50,8 @@ impl Sentinel {
         let Some((master, node)) = self.masters.get(&id).and_then(|m| Some((m, m.replicas.get(&replica)?))) else {
             return;
         };
-        let info = info_due(now, &node.node, self.info_period(master, node));
-        let hello = self.hello_due(now, node.node.hello_sent, node.node.hello_asked);
+        let info = node.node.info_at(self.info_period(master, node)) <= now;
+        let hello = self.hello_at(node.node.hello_sent, node.node.hello_asked) <= now;
         let (link, period) = (node.node.link, self.ping_period(master));
         if info {
             self.send_info_to_replica(now, id, replica);
@@ -68,7 +68,7 @@ impl Sentinel {
         let peers: Vec<_> = master
             .peers
             .values()
-            .map(|peer| (peer.id, peer.link, self.hello_due(now, peer.hello_sent, peer.hello_asked)))
+            .map(|peer| (peer.id, peer.link, self.hello_at(peer.hello_sent, peer.hello_asked) <= now))
             .collect();
         for (peer, link, hello) in peers {
             self.ping_if_due(now, link, period, None);
@@ -78,7 +78,7 @@ impl Sentinel {
         }
     }
 
-    fn info_period(&self, master: &Master, replica: &Replica) -> u64 {
+    pub(super) fn info_period(&self, master: &Master, replica: &Replica) -> u64 {
         let under_way = matches!(replica.reconf, Reconf::Sent | Reconf::InProgress)
             || matches!(master.failover.as_ref().map(|f| f.step),
                 Some(Step::WaitPromotion { promoted }) if promoted == replica.id);
@@ -95,13 +95,13 @@ impl Sentinel {
         }
     }
 
-    fn hello_due(&self, now: Millis, sent: Millis, asked: Option<Millis>) -> bool {
-        let old = |at: Millis| now.since(at) > self.tunables.publish_period;
-        old(sent) && asked.is_none_or(old)
+    /// When the next hello to a node is due.
+    pub(super) fn hello_at(&self, sent: Millis, asked: Option<Millis>) -> Millis {
+        sent.max(asked.unwrap_or(sent)) + self.tunables.publish_period + 1
     }
 
     /// How often the nodes of this master get a PING; a peer that several masters share, as often as the shortest says.
-    fn ping_period(&self, master: &Master) -> u64 {
+    pub(super) fn ping_period(&self, master: &Master) -> u64 {
         let own = Some(master.settings.ping_period).filter(|&period| period > 0);
         own.unwrap_or(self.tunables.ping_period).min(master.settings.down_after)
     }
@@ -113,8 +113,7 @@ impl Sentinel {
         if master.settings.ping_period == 0 || link.active_ping.is_some() || !link.cmd.is_up() || !link.has_room(1) {
             return None;
         }
-        let period = self.ping_period(master);
-        Some((link.last_pong + period).max(link.ping_sent + period / 2) + 1)
+        Some(link.ping_at(self.ping_period(master)))
     }
 
     pub(super) fn ping_on_time(&mut self, now: Millis, id: MasterId) {
@@ -129,8 +128,8 @@ impl Sentinel {
         let common = self.tunables.ping_period;
         let Some(link) = self.links.get_mut(&link) else { return };
         // While one is unanswered another tells nothing new: a short period must not fill the link of a node that hangs.
-        let pause = if link.active_ping.is_some() { period.max(common) / 2 } else { period / 2 };
-        if now.since(link.last_pong) > period && now.since(link.ping_sent) > pause {
+        let overdue = link.active_ping.is_some() && now.since(link.ping_sent) <= period.max(common) / 2;
+        if link.ping_at(period) <= now && !overdue {
             let settings = servers.and_then(|id| self.masters.get(&id)).map(|master| &master.settings);
             link.ping(&mut self.out, now, settings.map_or("PING", |settings| renamed(settings, "PING")));
         }
@@ -260,11 +259,4 @@ impl Sentinel {
         }
         self.hello_to_master(now, id);
     }
-}
-
-fn info_due(now: Millis, node: &super::Node, period: u64) -> bool {
-    // One under way is given a second before it is repeated, or the quick polls would pile up on a slow node.
-    let overdue = |at: Millis, period: u64| now.since(at) > period;
-    node.info.as_ref().is_none_or(|info| overdue(info.at, period))
-        && node.info_asked.is_none_or(|at| overdue(at, period.max(1_000)))
 }

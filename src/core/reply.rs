@@ -38,26 +38,32 @@ impl Sentinel {
             }
             (Expect::InfoMaster(master), _) => self.clear_info_mark(master, None),
             (Expect::InfoReplica(master, replica), _) => self.clear_info_mark(master, Some(replica)),
-            (Expect::HelloMaster(master), reply) => {
-                if let Some(master) = self.masters.get_mut(&master) {
+            (Expect::HelloMaster(id), reply) => {
+                if let Some(master) = self.masters.get_mut(&id) {
                     master.node.hello_asked = None;
-                    if !is_error(&reply) {
+                    if is_error(&reply) {
+                        self.reconsider(id);
+                    } else {
                         master.node.hello_sent = now;
                     }
                 }
             }
-            (Expect::HelloReplica(master, replica), reply) => {
-                if let Some(node) = self.masters.get_mut(&master).and_then(|m| m.replicas.get_mut(&replica)) {
-                    node.node.hello_asked = None;
-                    if !is_error(&reply) {
-                        node.node.hello_sent = now;
+            (Expect::HelloReplica(id, replica), reply) => {
+                if let Some(replica) = self.masters.get_mut(&id).and_then(|m| m.replicas.get_mut(&replica)) {
+                    replica.node.hello_asked = None;
+                    if is_error(&reply) {
+                        self.reconsider(id);
+                    } else {
+                        replica.node.hello_sent = now;
                     }
                 }
             }
-            (Expect::HelloPeer(master, peer), reply) => {
-                if let Some(peer) = self.masters.get_mut(&master).and_then(|m| m.peers.get_mut(&peer)) {
+            (Expect::HelloPeer(id, peer), reply) => {
+                if let Some(peer) = self.masters.get_mut(&id).and_then(|m| m.peers.get_mut(&peer)) {
                     peer.hello_asked = None;
-                    if !is_error(&reply) {
+                    if is_error(&reply) {
+                        self.reconsider(id);
+                    } else {
                         peer.hello_sent = now;
                     }
                 }
@@ -87,6 +93,7 @@ impl Sentinel {
     }
 
     fn clear_info_mark(&mut self, master: MasterId, replica: Option<super::ReplicaId>) {
+        self.reconsider(master);
         let Some(master) = self.masters.get_mut(&master) else { return };
         match replica {
             None => master.node.info_asked = None,

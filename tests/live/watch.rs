@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::Epochs;
 use crate::support::conn::{Conn, items, map, text, texts};
 use crate::support::group::Group;
+use crate::support::ports;
 use crate::support::process::wait_for;
 use watchfire::resp::Reply;
 
@@ -131,6 +132,12 @@ impl Watch {
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
+    /// How much was taken back or contradicted so far.
+    #[must_use]
+    pub fn faults(&self) -> usize {
+        self.lock().faults.len()
+    }
+
     /// The config epochs told so far and their addresses.
     #[must_use]
     pub fn addresses(&self) -> BTreeMap<u64, BTreeSet<u16>> {
@@ -187,7 +194,8 @@ fn questions(port: u16, name: &str, heard: &Mutex<Heard>, stop: &AtomicBool) {
             let config: u64 = master.get("config-epoch")?.parse().ok()?;
             let second = address(conn)?;
             let port_text = second.to_string();
-            let question = ["SENTINEL", "IS-MASTER-DOWN-BY-ADDR", "127.0.0.1", &port_text, "0", NOBODY];
+            let host = ports::host(second).to_string();
+            let question = ["SENTINEL", "IS-MASTER-DOWN-BY-ADDR", &host, &port_text, "0", NOBODY];
             let vote = conn.try_cmd(&question).ok()?;
             let mut heard = lock(heard);
             // The epoch belongs to the address only when that is the same before and after.

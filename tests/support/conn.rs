@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use watchfire::resp::{Reply, ReplyDecoder, request};
+
+use super::ports;
 
 /// How long a reply may take before the test is told that none comes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,12 +20,12 @@ pub struct Conn {
 }
 
 impl Conn {
-    /// Connects to a loopback port; RESP2.
+    /// Connects to a server by its port; RESP2.
     ///
     /// # Errors
     /// Nobody listens there, or the connection is not taken in time.
     pub fn open(port: u16) -> io::Result<Conn> {
-        let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+        let stream = TcpStream::connect_timeout(&SocketAddr::from((ports::host(port), port)), PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;

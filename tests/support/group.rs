@@ -1,5 +1,6 @@
 //! Whole groups: one master, its replicas, and the Sentinels that watch them.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct Plan {
     pub lines: Vec<String>,
     /// The `myid` of each Sentinel; those beyond the list draw their own.
     pub ids: Vec<String>,
+    /// Where the data servers live, and then the Sentinels; those beyond the list live on the loopback.
+    pub hosts: Vec<Ipv4Addr>,
 }
 
 impl Plan {
@@ -48,6 +51,7 @@ impl Plan {
             parallel_syncs: 1,
             lines: Vec::new(),
             ids: Vec::new(),
+            hosts: Vec::new(),
         }
     }
 
@@ -101,6 +105,17 @@ impl Plan {
         self
     }
 
+    /// One host for each real data server, then one for each Sentinel.
+    #[must_use]
+    pub fn hosts(mut self, hosts: &[Ipv4Addr]) -> Plan {
+        self.hosts = hosts.to_vec();
+        self
+    }
+
+    fn host(&self, index: usize) -> Ipv4Addr {
+        self.hosts.get(index).copied().unwrap_or(Ipv4Addr::LOCALHOST)
+    }
+
     /// Starts everything; see [`Group::wait_known`] for the waiting.
     ///
     /// # Panics
@@ -125,10 +140,10 @@ impl Plan {
                 group.standin = Some(standin);
             }
             Servers::Real(program) => {
-                group.redis.push(Redis::start(program, &[]));
-                let replicaof = format!("replicaof 127.0.0.1 {}", group.redis[0].port);
-                for _ in 0..self.replicas {
-                    group.redis.push(Redis::start(program, &[&replicaof]));
+                group.redis.push(Redis::start_at(self.host(0), program, &[]));
+                let replicaof = format!("replicaof {} {}", self.host(0), group.redis[0].port);
+                for index in 1..=self.replicas {
+                    group.redis.push(Redis::start_at(self.host(index), program, &[&replicaof]));
                 }
                 group.ports = group.redis.iter().map(|redis| redis.port).collect();
             }
@@ -141,16 +156,17 @@ impl Plan {
         }
         let name = &self.name;
         let mut lines = vec![
-            format!("sentinel monitor {name} 127.0.0.1 {master} {}", self.quorum),
+            format!("sentinel monitor {name} {} {master} {}", self.host(0), self.quorum),
             format!("sentinel down-after-milliseconds {name} {}", self.down_after),
             format!("sentinel failover-timeout {name} {}", self.failover_timeout),
             format!("sentinel parallel-syncs {name} {}", self.parallel_syncs),
         ];
-        lines.extend(self.lines);
+        lines.extend(self.lines.iter().cloned());
         for (index, program) in self.sentinels.iter().enumerate() {
             let id = self.ids.get(index).map(|id| format!("sentinel myid {id}"));
             let lines: Vec<String> = lines.iter().cloned().chain(id).collect();
-            group.sentinels.push(Sentinel::start(program, &lines));
+            let host = self.host(1 + self.replicas + index);
+            group.sentinels.push(Sentinel::start_at(host, program, &lines));
         }
         group
     }
@@ -206,7 +222,13 @@ impl Group {
     /// The port that every Sentinel gives for the master, when they agree.
     #[must_use]
     pub fn agreed(&self) -> Option<u16> {
-        let mut ports = self.sentinels.iter().map(|sentinel| sentinel.master_port(&self.name));
+        self.agreed_by(&self.sentinels)
+    }
+
+    /// The same for some of them.
+    #[must_use]
+    pub fn agreed_by(&self, sentinels: &[Sentinel]) -> Option<u16> {
+        let mut ports = sentinels.iter().map(|sentinel| sentinel.master_port(&self.name));
         let first = ports.next()??;
         ports.all(|port| port == Some(first)).then_some(first)
     }

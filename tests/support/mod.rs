@@ -8,6 +8,7 @@
 pub mod conn;
 pub mod group;
 pub mod namespace;
+pub mod network;
 pub mod ports;
 pub mod process;
 pub mod standin;

@@ -57,6 +57,24 @@ pub fn enter_network(test: &str) -> bool {
     false
 }
 
+/// As [`enter`], for a network of several hosts: see [`super::network`].
+///
+/// # Panics
+/// As [`enter`].
+#[must_use]
+pub fn enter_hosts(test: &str) -> bool {
+    if is_inside() {
+        return true;
+    }
+    // Names of namespaces are kept below /run; these are nobody else's.
+    let preparation = "mount -t tmpfs none /run\nip link set lo up\n";
+    let trial = format!("{preparation}ip netns add trial; ip link add trial0 type veth peer name eth0 netns trial");
+    let way = unshare(["-mn", "-rmn"], &trial);
+    let Some(way) = present(way, "a network of namespaces (unshare -mn, ip, veth)") else { return false };
+    run_inside(test, way, preparation);
+    false
+}
+
 fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
@@ -70,6 +88,7 @@ fn run_inside(test: &str, way: &str, preparation: &str) {
     let out = command.output().expect("unshare runs");
     let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success() && said.contains("1 passed"), "inside the namespace:\n{said}");
+    println!("{said}");
 }
 
 /// The words of `unshare` with which the trial works here: as root, or as the root of a user namespace.
@@ -77,7 +96,7 @@ fn unshare(ways: [&'static str; 2], trial: &str) -> Option<&'static str> {
     let root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
     let way = ways[usize::from(!root)];
     let mut command = Command::new("unshare");
-    command.args([way, "/bin/sh", "-c", trial]).stderr(Stdio::null());
+    command.args([way, "/bin/sh", "-ec", trial]).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success()).then_some(way)
 }
 

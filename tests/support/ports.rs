@@ -7,8 +7,9 @@
 //! So ports come from below that range, in blocks of a hundred. Whoever holds the first port of a block bound
 //! owns the block; the system frees it when the process ends, however it ends.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 const LOWEST: u16 = 10_000;
 const HIGHEST: u16 = 32_000;
@@ -23,13 +24,35 @@ struct Blocks {
 
 static BLOCKS: Mutex<Blocks> = Mutex::new(Blocks { guards: Vec::new(), next: 0, end: 0 });
 
+/// The ports that belong to hosts of their own.
+static HOSTS: Mutex<BTreeMap<u16, Ipv4Addr>> = Mutex::new(BTreeMap::new());
+
+/// The address of the server on this port: ports tell all servers of a test apart, wherever they are.
+#[must_use]
+pub fn host(port: u16) -> Ipv4Addr {
+    HOSTS.lock().unwrap_or_else(PoisonError::into_inner).get(&port).copied().unwrap_or(Ipv4Addr::LOCALHOST)
+}
+
+/// As [`free`], for a server on that host.
+///
+/// # Panics
+/// As [`free`].
+#[must_use]
+pub fn free_on(host: Ipv4Addr) -> u16 {
+    let port = free();
+    if !host.is_loopback() {
+        HOSTS.lock().unwrap_or_else(PoisonError::into_inner).insert(port, host);
+    }
+    port
+}
+
 /// A port on which nobody listens and which no other test is given. Never given twice in one process.
 ///
 /// # Panics
 /// When all blocks are taken, which means thousands of servers at once.
 #[must_use]
 pub fn free() -> u16 {
-    let mut blocks = BLOCKS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         while blocks.next < blocks.end {
             let port = blocks.next;

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::fs::{self, File};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::conn::{Conn, Events, ask, info, text};
-use super::ports;
+use super::{network, ports};
 
 /// How long a child may take to answer its first PING.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -256,10 +257,13 @@ impl Drop for Process {
 }
 
 /// Starts on a free port and waits for the first answer; when somebody took the port in between, on another one.
-/// `port` fixes it.
-fn start_on(port: Option<u16>, name: &str, start: impl Fn(u16) -> Process) -> (u16, Process) {
+fn start_on(host: Ipv4Addr, name: &str, start: impl Fn(u16) -> Process) -> (u16, Process) {
+    start_with(|| ports::free_on(host), name, start)
+}
+
+fn start_with(port: impl Fn() -> u16, name: &str, start: impl Fn(u16) -> Process) -> (u16, Process) {
     for _ in 0..START_TRIES {
-        let port = port.unwrap_or_else(ports::free);
+        let port = port();
         let mut process = start(port);
         let begin = Instant::now();
         loop {
@@ -300,12 +304,21 @@ impl Redis {
     /// When it cannot be started.
     #[must_use]
     pub fn start(program: &Path, lines: &[&str]) -> Redis {
+        Redis::start_at(Ipv4Addr::LOCALHOST, program, lines)
+    }
+
+    /// The same on that host.
+    ///
+    /// # Panics
+    /// As [`Redis::start`].
+    #[must_use]
+    pub fn start_at(host: Ipv4Addr, program: &Path, lines: &[&str]) -> Redis {
         let folder = Folder::new("redis");
-        let (port, process) = start_on(None, "redis-server", |port| {
+        let (port, process) = start_on(host, "redis-server", |port| {
             let dir = folder.path().display();
             // No snapshots, a sync without the delay that waits for more replicas, and a quick look for the master.
             let conf = format!(
-                "port {port}\nbind 127.0.0.1\ndir {dir}\nsave \"\"\nappendonly no\nrepl-diskless-sync-delay 0\n\
+                "port {port}\nbind {host}\nprotected-mode no\ndir {dir}\nsave \"\"\nappendonly no\nrepl-diskless-sync-delay 0\n\
                  {}\n",
                 lines.join("\n")
             );
@@ -316,7 +329,7 @@ impl Redis {
     }
 
     fn spawn(program: &Path, folder: &Folder, port: u16) -> Process {
-        let mut command = Command::new(program);
+        let mut command = network::command(ports::host(port), program);
         command.arg(folder.path().join("redis.conf")).current_dir(folder.path());
         Process::spawn(&format!("redis-server {port}"), command, &folder.path().join("log"))
     }
@@ -336,7 +349,7 @@ impl Redis {
     pub fn restart(&mut self) {
         self.process.kill();
         let port = self.port;
-        self.process = start_on(Some(port), "redis-server", |port| Redis::spawn(&self.program, &self.folder, port)).1;
+        self.process = start_with(|| port, "redis-server", |port| Redis::spawn(&self.program, &self.folder, port)).1;
     }
 }
 
@@ -400,10 +413,19 @@ impl Sentinel {
     /// When it cannot be started.
     #[must_use]
     pub fn start(program: &Program, lines: &[String]) -> Sentinel {
+        Sentinel::start_at(Ipv4Addr::LOCALHOST, program, lines)
+    }
+
+    /// The same on that host.
+    ///
+    /// # Panics
+    /// As [`Sentinel::start`].
+    #[must_use]
+    pub fn start_at(host: Ipv4Addr, program: &Program, lines: &[String]) -> Sentinel {
         let folder = Folder::new("sentinel");
-        let (port, process) = start_on(None, &program.name, |port| {
+        let (port, process) = start_on(host, &program.name, |port| {
             let dir = folder.path().display();
-            let conf = format!("port {port}\nbind 127.0.0.1\ndir {dir}\n{}\n", lines.join("\n"));
+            let conf = format!("port {port}\nbind {host}\ndir {dir}\n{}\n", lines.join("\n"));
             fs::write(folder.path().join("sentinel.conf"), conf).expect("the folder can be written");
             Sentinel::spawn(program, &folder, port)
         });
@@ -411,7 +433,7 @@ impl Sentinel {
     }
 
     fn spawn(program: &Program, folder: &Folder, port: u16) -> Process {
-        let mut command = Command::new(&program.path);
+        let mut command = network::command(ports::host(port), &program.path);
         command.arg(folder.path().join("sentinel.conf")).args(&program.args).current_dir(folder.path());
         Process::spawn(&format!("{} {port}", program.name), command, &folder.path().join("log"))
     }
@@ -476,7 +498,7 @@ impl Sentinel {
     pub fn restart(&mut self) {
         self.process.kill();
         let (port, program) = (self.port, &self.program);
-        self.process = start_on(Some(port), &program.name, |port| Sentinel::spawn(program, &self.folder, port)).1;
+        self.process = start_with(|| port, &program.name, |port| Sentinel::spawn(program, &self.folder, port)).1;
     }
 }
 

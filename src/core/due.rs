@@ -1,0 +1,174 @@
+//! When the cron has to look at a master.
+//!
+//! It runs ten to nineteen times a second and would find nothing to do for most masters. So each master has a moment before
+//! which there is certainly nothing: the first of its timers, as they stood when the cron last looked at it
+//! (`Master::due`), and only those whose moment has come are looked at, in their order as ever.
+//!
+//! Most of what happens makes timers later, and then nothing need be said: the cron looks, finds nothing and learns the new
+//! moment. Whatever may make something due *earlier* calls [`Sentinel::reconsider`], and the next cron looks; the acting half
+//! always does, so whoever calls it need not think of that. A master about which anything is going on is looked at every time.
+//! Debug builds prove at the end of every cron that those left out were left out rightly.
+
+use super::Sentinel;
+use super::ids::{LinkId, MasterId};
+use super::model::{Link, Master, Node, Owner, Reconf, Replica, Role};
+use crate::base::Millis;
+
+impl Sentinel {
+    /// The next cron looks at this master.
+    pub(super) fn reconsider(&mut self, id: MasterId) {
+        self.plan(id, Millis(0));
+    }
+
+    /// The next cron looks at all masters.
+    pub(super) fn reconsider_all(&mut self) {
+        let ids: Vec<MasterId> = self.masters.keys().copied().collect();
+        for id in ids {
+            self.reconsider(id);
+        }
+    }
+
+    /// The next cron looks at whoever uses this link.
+    pub(super) fn reconsider_users(&mut self, link: LinkId) {
+        match self.links.get(&link).map(|link| &link.owner) {
+            None => {}
+            Some(Owner::Master(master) | Owner::Replica(master, _)) => self.reconsider(*master),
+            Some(Owner::Peer(_, masters)) => {
+                for master in masters.clone() {
+                    self.reconsider(master);
+                }
+            }
+        }
+    }
+
+    fn plan(&mut self, id: MasterId, due: Millis) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut master.due, due);
+        if before != due {
+            self.agenda.remove(&(before, id));
+        }
+        self.agenda.insert((due, id));
+    }
+
+    /// A master is gone.
+    pub(super) fn unplan(&mut self, master: &Master) {
+        self.agenda.remove(&(master.due, master.id));
+    }
+
+    /// Looks at the masters that are due, or at `all`.
+    pub(super) fn look(&mut self, now: Millis, all: bool) {
+        let mut ids = std::mem::take(&mut self.looked_at);
+        if all {
+            ids.extend(self.masters.keys());
+        } else {
+            ids.extend(self.agenda.iter().take_while(|(due, _)| *due <= now).map(|(_, id)| id));
+            ids.sort_unstable();
+        }
+        for &id in &ids {
+            let Some(master) = self.masters.get(&id) else { continue };
+            let due = self.due(master);
+            if due > now && !all {
+                self.plan(id, due);
+                continue;
+            }
+            self.routine(now, id);
+            if let Some(master) = self.masters.get(&id) {
+                let due = self.due(master);
+                self.plan(id, due);
+            }
+        }
+        ids.clear();
+        self.looked_at = ids;
+        if cfg!(debug_assertions) {
+            self.check_agenda(now);
+        }
+    }
+
+    fn routine(&mut self, now: Millis, id: MasterId) {
+        self.monitor_master(now, id);
+        self.judge_others(now, id);
+        self.act(now, id);
+    }
+
+    /// What the old way, a look at everybody, would find after this cron: nothing.
+    fn check_agenda(&mut self, now: Millis) {
+        assert_eq!(self.agenda.len(), self.masters.len());
+        let left_out: Vec<MasterId> = self.masters.values().filter(|master| master.due > now).map(|m| m.id).collect();
+        for id in left_out {
+            let due = self.masters[&id].due;
+            assert!(self.due(&self.masters[&id]) >= due, "{} is due earlier than planned", self.masters[&id].name);
+            let armed = self.masters[&id].armed;
+            let before = self.out.fill();
+            self.routine(now, id);
+            assert_eq!(self.out.fill(), before, "{} was left out and had something to do", self.masters[&id].name);
+            assert_eq!(self.masters[&id].armed, armed, "{} was left out and wants to be woken", self.masters[&id].name);
+            self.plan(id, due);
+        }
+    }
+
+    /// The first moment at which the cron may have something to do for this master, as things stand.
+    fn due(&self, master: &Master) -> Millis {
+        if is_busy(master) {
+            return Millis(0);
+        }
+        let node = |node: &Node, info_period: u64| {
+            let hello = self.hello_at(node.hello_sent, node.hello_asked);
+            node.info_at(info_period).min(hello).min(self.link_at(master, node.link))
+        };
+        let mut at = node(&master.node, self.tunables.info_period);
+        if master.node.role_reported == Role::Replica {
+            at = at.min(self.patience_ends(master));
+        }
+        for replica in master.replicas.values() {
+            at = at.min(node(&replica.node, self.info_period(master, replica)));
+        }
+        for peer in master.peers.values() {
+            at = at.min(self.hello_at(peer.hello_sent, peer.hello_asked)).min(self.link_at(master, peer.link));
+        }
+        at
+    }
+
+    /// The first moment at which a link wants a PING, is to be dropped or dialled, or counts as silent.
+    fn link_at(&self, master: &Master, link: LinkId) -> Millis {
+        let Some(link) = self.links.get(&link) else { return Millis(0) };
+        let down_after = master.settings.down_after;
+        let ping = link.ping_at(self.ping_period(master));
+        let moments = [
+            link.silent_at(down_after),
+            self.drop_cmd_at(link, down_after),
+            self.drop_pubsub_at(link),
+            self.dial_cmd_at(link),
+            self.dial_pubsub_at(link),
+        ];
+        moments.into_iter().flatten().fold(ping, Millis::min)
+    }
+}
+
+/// Somebody is down, or something is being done about it.
+fn is_busy(master: &Master) -> bool {
+    let asked = master.peers.values().any(|peer| peer.sdown.is_some() || peer.heard.is_some());
+    let in_hand =
+        |replica: &Replica| replica.node.sdown.is_some() || matches!(replica.reconf, Reconf::Sent | Reconf::InProgress);
+    master.node.sdown.is_some()
+        || master.odown.is_some()
+        || master.failover.is_some()
+        || master.rebooted.is_some()
+        || asked
+        || master.replicas.values().any(in_hand)
+}
+
+impl Link {
+    /// When the next PING is due, if the one before was answered; else not before.
+    pub(super) fn ping_at(&self, period: u64) -> Millis {
+        (self.last_pong + period).max(self.ping_sent + period / 2) + 1
+    }
+}
+
+impl Node {
+    /// When the next INFO is due. One under way is given a second before it is repeated, or the quick polls would pile up on a
+    /// slow node.
+    pub(super) fn info_at(&self, period: u64) -> Millis {
+        let known = self.info.as_ref().map_or(Millis(0), |info| info.at + period + 1);
+        known.max(self.info_asked.map_or(Millis(0), |at| at + period.max(1_000) + 1))
+    }
+}
