@@ -106,9 +106,11 @@ fn ids() -> Vec<String> {
 pub fn node(bench: &Bench) -> Report {
     let groups = |_, who: usize| Some(plan(bench, &bench.contestants[who], 3).ids(&ids()));
     // Who stands first shows when nothing disturbs the order.
-    let mut first = plan(bench, &bench.contestants[0], 3).ids(&ids()).start();
-    first.wait_known(MEET);
-    let first = watch(&mut first, Fault::Kill, false).leader.unwrap_or(0);
+    let first = {
+        let mut group = plan(bench, &bench.contestants[0], 3).ids(&ids()).start();
+        group.wait_known(MEET);
+        watch(&mut group, Fault::Kill, false).leader.expect("somebody led a failover that nothing disturbed")
+    };
     let lost = |round: usize| if round.is_multiple_of(2) { first } else { (first + 1 + round / 2 % 2) % 3 };
     let seen = fresh_groups(bench, "node", groups, |round| Fault::Node(lost(round)), false);
     let mut notes = failures(bench, &seen);

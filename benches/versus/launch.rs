@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::stats::Samples;
-use crate::support::conn::{Conn, ask, text};
+use crate::support::conn::{Conn, text};
 use crate::support::ports;
 use crate::support::process::{Folder, Process, Program};
 
@@ -82,10 +82,15 @@ impl Launched {
         self.seat.port
     }
 
-    /// Its INFO on its masters.
+    /// Its INFO on its masters, however long it takes.
+    ///
+    /// # Panics
+    /// When it does not come at all.
     #[must_use]
     pub fn info(&self) -> String {
-        ask(self.port(), &["INFO", "sentinel"]).map(|reply| text(&reply)).unwrap_or_default()
+        let mut conn = Conn::to(self.port());
+        conn.set_patience(Some(LIMIT));
+        text(&conn.cmd(&["INFO", "sentinel"]))
     }
 
     /// Waits until it holds so many masters to be fine, each with what stands in `known` (as `slaves=1`).
