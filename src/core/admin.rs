@@ -37,7 +37,7 @@ impl Sentinel {
     /// Adds a master and says so. `epochs`: of its configuration, and of our last vote about it.
     fn add_master(&mut self, now: Millis, name: &str, addr: Addr, settings: Settings, epochs: (u64, u64)) -> MasterId {
         let id = MasterId(self.fresh_id());
-        let quorum = settings.quorum;
+        let (quorum, port) = (settings.quorum, addr.port);
         let master = Master {
             id,
             name: name.into(),
@@ -76,7 +76,7 @@ impl Sentinel {
             let text = format!("{} quorum {quorum}", self.out.master(master));
             self.out.alert(master, "+monitor", text);
         }
-        self.doubt_name(name);
+        self.doubt_master(name, port);
         self.act(now, id);
         id
     }

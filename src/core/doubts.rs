@@ -93,8 +93,13 @@ impl Sentinel {
         }
     }
 
-    /// A name that no hello can carry: its fields are joined by commas, and none may be empty.
-    pub(super) fn doubt_name(&mut self, name: &str) {
+    /// A name that no hello can carry (its fields are joined by commas, and none may be empty), or a port that nobody can
+    /// listen on.
+    pub(super) fn doubt_master(&mut self, name: &str, port: u16) {
+        if port == 0 {
+            let text = format!("The master {name} has port 0: it is never connected to, and so counts as down");
+            self.out.log(Level::Warning, text);
+        }
         if name.is_empty() || name.contains(',') {
             let text = format!(
                 "No hello can tell other Sentinels of a master named \"{name}\": we will not meet any of them, and a \

@@ -129,7 +129,11 @@ fn configurations() {
         let most = 200 * input.len() + 64 * 1024;
         if choices.below(8) == 0 {
             let mut open = |path: &str| {
-                if path.len() % 2 == 0 { Ok(b"port 1\n".to_vec()) } else { Err(io::ErrorKind::NotFound.into()) }
+                if path.len().is_multiple_of(2) {
+                    Ok(b"port 1\n".to_vec())
+                } else {
+                    Err(io::ErrorKind::NotFound.into())
+                }
             };
             let read = memory::within(most, || config::read(input, Source::file("f"), &mut open));
             return behaviour([

@@ -88,7 +88,7 @@ fn throw(name: &str, sentinel: Sentinel, port: u16, short: u64) {
             open.pop_front();
         }
         thrown += 1;
-        if thrown % 64 == 0 {
+        if thrown.is_multiple_of(64) {
             assert_eq!(Client::connect(sentinel.port).ask("PING"), "+PONG");
             assert!(resident(&sentinel) < base_memory + 100 * 1024, "{} kB", resident(&sentinel));
         }
