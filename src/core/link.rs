@@ -45,6 +45,7 @@ impl Link {
             pubsub_opening: 0,
             local_ip: None,
             refusal_logged: false,
+            disorder_logged: false,
         }
     }
 

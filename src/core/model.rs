@@ -245,6 +245,8 @@ pub struct Link {
     pub local_ip: Option<std::net::IpAddr>,
     /// A refused command (NOAUTH and the like) was said in the log.
     pub refusal_logged: bool,
+    /// A reply to no question was, too.
+    pub disorder_logged: bool,
 }
 
 impl Link {

@@ -15,7 +15,10 @@ impl Sentinel {
         // An answer to nothing: the other side does not keep the order of the protocol, and whatever it says next
         // cannot be matched either.
         let Some(expect) = link.pending.pop_front() else {
-            self.out.log(Level::Warning, format!("{} sent a reply to no question; reconnecting", self.links[&id].addr));
+            if !std::mem::replace(&mut link.disorder_logged, true) {
+                let text = format!("{} sent a reply to no question; reconnecting, now and whenever it does", link.addr);
+                self.out.log(Level::Warning, text);
+            }
             self.hang_up(id, super::ConnKind::Command);
             return;
         };
