@@ -69,7 +69,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "scale", about: "1,000 and 5,000 stand-in masters", rounds: 1, run: footprint::scale },
     Section { name: "discovery", about: "1,000 masters and replicas found", rounds: 3, run: discovery::discovery },
     Section { name: "start", about: "start with 1,000 known masters", rounds: 10, run: discovery::start },
-    Section { name: "queries", about: "get-master-addr-by-name a second", rounds: 10, run: queries::queries },
+    Section { name: "queries", about: "get-master-addr-by-name a second", rounds: 40, run: queries::queries },
     Section { name: "binary", about: "size of the program", rounds: 1, run: footprint::binary },
 ];
 

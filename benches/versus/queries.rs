@@ -82,7 +82,8 @@ pub fn queries(bench: &Bench) -> Report {
             sentinel
         })
         .collect();
-    let window = Duration::from_millis(if bench.quick { 300 } else { 1000 });
+    // Short turns: what disturbs one contestant is still there when the next one has its turn.
+    let window = Duration::from_millis(250);
     let mut report = Report { notes: vec![format!("{CONNECTIONS} connections, one thread")], rows: Vec::new() };
     for (in_flight, goal) in [(1, 1.0), (16, 1.3)] {
         let loads = bench.alternate(bench.rounds, |_, who| {
