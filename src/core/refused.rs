@@ -42,10 +42,15 @@ impl Link {
     }
 
     /// When to dial again, for a run that has to last longer than `span`. Attempts lie on a grid that begins with the run,
-    /// so that a loop which was held up does not make up for the ones it missed all at once.
+    /// so that a loop which was held up does not make up for the ones it missed all at once. Whoever is quick to dial when
+    /// a process dies may still be accepted by its port and then lose that connection, too: no run has begun by that, and
+    /// the next attempt is as near.
     fn next_attempt(&self, span: u64) -> Option<Millis> {
-        let run = self.refusals.as_deref().filter(|_| self.cmd == Conn::Down && !self.is_refused(span))?;
+        if self.cmd != Conn::Down || self.is_refused(span) {
+            return None;
+        }
         let step = span / u64::from(REDIALS) + 1;
+        let Some(run) = self.refusals.as_deref() else { return self.cmd_dialled.map(|at| at + step) };
         let passed = self.cmd_dialled.map_or(0, |at| at.since(run.since)) / step;
         Some(run.since + (passed + 1).saturating_mul(step))
     }
