@@ -27,7 +27,7 @@ pub const SUBSCRIPTIONS: usize = 1024;
 /// Longest channel, pattern or prefix of those, and longest name of a client or its library, in bytes.
 pub const CLIENT_WORD: usize = 1024;
 /// Longest word that a command may bring into the configuration file, in bytes: a master's name, a password.
-pub const SETTING: usize = 16 * 1024;
+pub const SETTING: usize = 1024 * 1024;
 /// Things that one request may ask to be told of, where each can fill kilobytes.
 pub const ASKED: usize = 10_000;
 /// Memory that a drained buffer may keep for its next use, in bytes.
