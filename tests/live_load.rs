@@ -272,8 +272,8 @@ fn hundreds_of_masters_half_of_which_die_at_once_are_replaced_and_no_other() {
     let standin = StandIn::start();
     let masters: Vec<u16> = standin.servers(vec![Spec::master(); count]).iter().map(|server| server.port).collect();
     // One of eight masters has nobody to take its place.
-    let has_replica = |index: usize| index % 8 != 0;
-    let dies = |index: usize| index % 2 == 0;
+    let has_replica = |index: usize| !index.is_multiple_of(8);
+    let dies = |index: usize| index.is_multiple_of(2);
     let specs = masters.iter().enumerate().filter(|(index, _)| has_replica(*index));
     let replicas = standin.servers(specs.map(|(_, &port)| Spec::replica_of(port)).collect());
     let lines: Vec<String> = masters
