@@ -20,6 +20,7 @@ mod introspect;
 mod pubsub;
 mod sentinel;
 mod table;
+mod tally;
 
 pub use access::{catalog, owes_password};
 pub use client::{Client, ClientId, Clients, Deferred, ReplyMode, Tracking};
@@ -27,6 +28,7 @@ pub use commands::COMMANDS;
 pub use facts::{CpuTimes, Facts, Stats};
 pub use pubsub::Kind as SubscriptionKind;
 pub use table::{CATEGORIES, Command, Found, Table, find, find_full};
+pub use tally::Tally;
 
 use crate::acl::Acl;
 use crate::base::Millis;
@@ -132,7 +134,7 @@ fn finish(world: &mut World<'_>, client: ClientId, mut out: Vec<u8>, start: usiz
     }
     // Meant for the next command of another kind: whatever CLIENT does or refuses lets it stand.
     if !matches!(found, Found::Command(command) if command.full.starts_with("client|")) {
-        asked.tracking.caching = None;
+        asked.set_caching(None);
     }
     // Nothing was published meanwhile: messages come from events, and those are drained after the requests.
     debug_assert!(asked.out.is_empty());

@@ -225,7 +225,6 @@ impl Server {
             now,
             wake: None,
             watchdog: Watchdog::find(supervisor, now),
-            sampled: now,
             housekept: now,
             began: None,
         };
