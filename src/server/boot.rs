@@ -165,6 +165,11 @@ impl Server {
             sys::daemonize().map_err(|why| broken("going to the background", &why))?;
         }
         let pidfile = write_pidfile(&options, background);
+        // Only now: another process with these files would hold these ports.
+        file.remove_leftovers();
+        if !options.aclfile.is_empty() {
+            super::save::remove_leftovers(Path::new(&options.aclfile));
+        }
 
         let unnamed = snapshot.myid.is_none();
         let myid = match snapshot.myid {
