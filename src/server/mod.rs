@@ -152,6 +152,7 @@ impl Shell {
     fn arm(&mut self, reactor: &mut Reactor) {
         let watched = self.watchdog.as_ref().map_or(self.now + LONGEST_SLEEP, Watchdog::due);
         let due = self.desk.sentinel.next_wakeup().min(watched);
+        let due = if self.links.has_waiting() { self.now } else { due };
         let at = due.max(self.now).min(self.now + LONGEST_SLEEP);
         match self.wake {
             Some((_, set)) if set == at => {}
@@ -174,6 +175,7 @@ impl Shell {
 impl Handler for Shell {
     fn before_sleep(&mut self, reactor: &mut Reactor) {
         self.advance(reactor);
+        self.links.begin_waiting(reactor);
         while let Some((host, ip)) = self.resolver.answer() {
             self.desk.sentinel.handle(self.now, Input::Resolved { host, ip });
         }
