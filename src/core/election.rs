@@ -80,8 +80,8 @@ impl Sentinel {
                     let slot = failover.changed + SLOT;
                     Some(if now < slot { slot } else { failover.changed + self.tunables.ping_period })
                 }
-                Step::WaitPromotion { promoted } => self.handover_deadline(master.id, promoted),
-                _ => None,
+                Step::WaitPromotion { .. } | Step::ReconfReplicas { .. } => self.progress_deadline(master),
+                Step::SendReplicaofNoOne { .. } | Step::UpdateConfig { .. } => None,
             },
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
             // Nothing starts until the disk is well again, which the cron notices.

@@ -263,7 +263,7 @@ impl Sentinel {
             self.abort(now, id, "-failover-abort-slave-timeout");
             return true;
         }
-        self.watch_handover(now, id, promoted);
+        self.ask_progress(now, id);
         self.give_up_promotion(now, id)
     }
 
@@ -342,6 +342,7 @@ impl Sentinel {
                 busy += 1;
             }
         }
+        self.ask_progress(now, id);
 
         let unreleased = self.release_clients(now, id, promoted);
         let unfinished = others(self.masters[&id].replicas.values(), promoted)

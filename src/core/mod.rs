@@ -32,6 +32,7 @@ mod names;
 mod operator;
 mod outbox;
 mod periodic;
+mod progress;
 mod refused;
 mod reply;
 mod report;
