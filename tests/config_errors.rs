@@ -15,6 +15,7 @@ fn refused(text: &str) -> ConfigError {
     }
 }
 
+const OOM: &str = "Invalid oom-score-adj-values, elements must be between -2000 and 2000.";
 const BAD: &str = "Bad directive or wrong number of arguments";
 const COUNT: &str = "wrong number of arguments";
 const INTEGER: &str = "argument couldn't be parsed into an integer";
@@ -55,6 +56,12 @@ fn cases() -> Vec<(String, &'static str)> {
         plain("include", BAD),
         plain("user", BAD),
         plain("rename-command", BAD),
+        plain("rename-command PING \"a\\nb\"", "A name of a command must not hold control characters"),
+        plain("oom-score-adj-values 0 200", COUNT),
+        plain("oom-score-adj-values 0 200 x", OOM),
+        plain("oom-score-adj-values 0 200 2001", OOM),
+        plain("oom-score-adj maybe", "argument(s) must be one of the following: no, yes, relative, absolute"),
+        plain("log-format json", "argument(s) must be one of the following: legacy, logfmt"),
         plain("sentinel foo", UNRECOGNIZED),
         plain("sentinel monitor a", UNRECOGNIZED),
         plain("sentinel monitor a b c d", QUORUM),

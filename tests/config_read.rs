@@ -119,7 +119,7 @@ fn r91_both_families_of_names_load_and_vanished_ones_do_not_stop_the_start() {
     let text = format!(
         "{M}sentinel known-slave mymaster 127.0.0.1 1\nsentinel known-replica mymaster 127.0.0.1 2\n\
          sentinel primary-reboot-down-after-period mymaster 5\nsentinel can-failover mymaster yes\n\
-         primaryauth x\nmasterauth y\nsave 900 1\nmaxmemory 1gb\nmaxmemory 2gb\nlog-format legacy\n"
+         primaryauth x\nmasterauth y\nsave 900 1\nmaxmemory 1gb\nmaxmemory 2gb\nmptcp yes\n"
     );
     let loaded = read(text);
     let master = &loaded.snapshot.masters[0];
@@ -127,7 +127,7 @@ fn r91_both_families_of_names_load_and_vanished_ones_do_not_stop_the_start() {
     assert_eq!(master.settings.reboot_down_after, 5);
     let notes = loaded.notes.join("\n");
     assert!(notes.contains("primaryauth, masterauth, save, maxmemory: accepted"), "{notes}");
-    assert!(notes.contains("log-format: not supported by this version and NOT in effect"), "{notes}");
+    assert!(notes.contains("mptcp: not supported by this version and NOT in effect"), "{notes}");
     assert!(notes.contains("can-failover is ignored") && notes.contains("replica-priority 0"), "{notes}");
 }
 

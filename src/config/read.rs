@@ -42,6 +42,8 @@ pub struct Loaded {
     pub snapshot: Snapshot,
     /// The `user` lines in order, each name once. Whether their rules are any is for those to say who know the commands.
     pub users: Vec<Declared>,
+    /// The `rename-command` lines in order. Whether there are such commands is for those to say who know them.
+    pub renamed: Vec<Renamed>,
     /// For the log, once at start: what was accepted without meaning anything, dropped or read with doubt.
     pub notes: Vec<String>,
     /// What only the file system can tell. The shell makes these checks in order, before it begins.
@@ -54,6 +56,16 @@ pub struct Declared {
     pub name: Vec<u8>,
     pub rules: Vec<Vec<u8>>,
     /// What to print when the rules are wrong, once the reason is in its `message`.
+    pub error: ConfigError,
+}
+
+/// A `rename-command` line.
+#[derive(Clone, Debug)]
+pub struct Renamed {
+    pub old: Vec<u8>,
+    /// Empty: the command is taken away.
+    pub new: Vec<u8>,
+    /// What to print when it cannot be, once the reason is in its `message`.
     pub error: ConfigError,
 }
 
@@ -90,6 +102,7 @@ pub fn read(
         server: ServerOptions::default(),
         aside: Vec::new(),
         users: Vec::new(),
+        renamed: Vec::new(),
         checks: Vec::new(),
         notes: Vec::new(),
         ignored: Vec::new(),
@@ -106,7 +119,7 @@ pub fn read(
     if first_argument != usize::MAX {
         lines.text(source.arguments.as_bytes(), &file, first_argument, 0, true)?;
     }
-    let Lines { mut server, aside, users, mut checks, mut notes, ignored, not_yet, .. } = lines;
+    let Lines { mut server, aside, users, renamed, mut checks, mut notes, ignored, not_yet, .. } = lines;
     server.included =
         aside.iter().filter(|line| line.origin == Origin::Included).map(|line| line.text.clone()).collect();
 
@@ -122,7 +135,7 @@ pub fn read(
     notes.append(&mut masters.notes);
     checks.append(&mut masters.checks);
     let users = users.into_iter().map(|(_, user)| user).collect();
-    Ok(Loaded { server, snapshot: masters.finish(&mut notes), users, notes, checks })
+    Ok(Loaded { server, snapshot: masters.finish(&mut notes), users, renamed, notes, checks })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +183,7 @@ struct Lines<'o> {
     aside: Vec<Aside>,
     /// With where they were said.
     users: Vec<(Origin, Declared)>,
+    renamed: Vec<Renamed>,
     checks: Vec<Check>,
     notes: Vec<String>,
     ignored: Vec<&'static str>,
@@ -217,6 +231,13 @@ impl Lines<'_> {
         }
         if row.name == "user" {
             self.user(&line)?;
+        }
+        if row.name == "rename-command" {
+            let (old, new) = (line.words[1].clone(), line.words[2].clone());
+            if new.iter().any(u8::is_ascii_control) {
+                return Err(line.error(Fault::new("A name of a command must not hold control characters")));
+            }
+            self.renamed.push(Renamed { old, new, error: line.error(Fault::new("")) });
         }
         if row.name == "include" {
             let path = String::from_utf8_lossy(&line.words[1]).into_owned();
