@@ -13,9 +13,9 @@
 //! save, half of each way (a question goes one way only) and [`SLACK`] are the margin for what was not measured.
 //!
 //! Nobody tells its slot, and they need not be equal. Where the first lives, all that counts is that each of the others
-//! waits long enough. Where the first is dead, the second starts after its one slot and the third after two of its own: they
-//! stay apart as long as the slot of the third is more than half of the second's plus what the second needs. Whoever errs
-//! still loses no safety, but an election, which [`super::election`] repeats.
+//! waits long enough. Where the first is dead, the second starts after one slot of its own and the third after two: they
+//! stay apart as long as these two exceed that one by what the question of the second needs, so slots may differ by the
+//! margin. Whoever errs still loses no safety, but an election, which [`super::election`] repeats.
 
 use super::Sentinel;
 use super::ids::{LinkId, MasterId, PeerId};
