@@ -32,6 +32,7 @@ mod names;
 mod operator;
 mod outbox;
 mod periodic;
+mod plant;
 mod refused;
 mod reply;
 mod report;
@@ -41,7 +42,6 @@ mod snapshot;
 mod switch;
 
 pub use effect::{ConnKind, Effect, Level};
-pub use election::Plant;
 pub use failover::{Failover, Step};
 pub use hello::Hello;
 pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
@@ -52,6 +52,7 @@ pub use operator::{
     Answer, Change, FailoverRefused, Identity, MonitorError, NoSuchMaster, PendingScript, QuorumReport, Tilt, Tunables,
     Vote,
 };
+pub use plant::Plant;
 pub use refused::Refusals;
 pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigger};
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
@@ -115,7 +116,8 @@ pub struct Sentinel {
     /// When something that is no hello was last reported.
     no_hello_reported: Option<Millis>,
     claims: Claims,
-    plant: Option<Plant>,
+    /// A rule that is broken on purpose; tests only.
+    plant: Option<Box<plant::Planted>>,
 }
 
 impl Sentinel {
