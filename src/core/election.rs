@@ -11,7 +11,7 @@ use super::handover::Handover;
 use super::ids::{MasterId, RunId};
 use super::model::{Master, Peer, Role};
 use super::report::Trigger;
-use super::{SAVE_RETRY, Sentinel, majority};
+use super::{Plant, SAVE_RETRY, Sentinel, majority};
 use crate::base::{Millis, random};
 use std::collections::BTreeMap;
 
@@ -24,27 +24,13 @@ const CRASH_AFTER_ELECTION: u32 = 1;
 /// The exit code of a simulated failure.
 pub(super) const CRASH_CODE: i32 = 99;
 
-/// A rule broken on purpose, for tests that must see it found. Nothing but a test can set one.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plant {
-    /// Votes for whoever asks, also twice in one epoch.
-    VoteTwice,
-    /// Leads with its own vote alone.
-    LeaderWithoutMajority,
-}
-
 impl Sentinel {
-    #[doc(hidden)]
-    pub fn plant(&mut self, fault: Plant) {
-        self.plant = Some(fault);
-    }
-
     /// The acting half for one master: judge, start, drive. Called by every reply that can change the picture,
     /// by the master's wake-up and by the cron.
     pub(super) fn act(&mut self, now: Millis, id: MasterId) {
         self.reconsider(id);
-        if self.tilt.is_some() || !self.masters.contains_key(&id) {
+        let idle = self.tilt.is_some() && !self.planted(Plant::FailoverInTilt);
+        if idle || !self.masters.contains_key(&id) {
             return;
         }
         self.judge_master(now, id);
@@ -97,6 +83,9 @@ impl Sentinel {
     /// A peer that went down together with the master keeps its place and costs a slot: some of us have noticed it and
     /// some have not yet, and an order that shifts between the two lets neighbours start at the same moment.
     fn rank(&self, master: &Master) -> u64 {
+        if self.planted(Plant::IgnoreRank) {
+            return 0;
+        }
         let place = |voter: RunId| {
             let bytes = voter.as_str().bytes().chain(master.name.bytes());
             let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -145,7 +134,8 @@ impl Sentinel {
     fn start_if_due(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let Some(since) = master.odown else { return };
-        if master.failover.is_some() || self.save_retry.is_some() {
+        let unsaved = self.save_retry.is_some() && !self.planted(Plant::StartWhileSavesFail);
+        if master.failover.is_some() || unsaved {
             return;
         }
         let (allowed, rule) = self.delay(master);
@@ -218,12 +208,8 @@ impl Sentinel {
             // Our own vote does not count before it is on disk; `saved` comes back here.
             return false;
         }
-        let needed = if self.plant == Some(Plant::LeaderWithoutMajority) {
-            1
-        } else {
-            majority(master).max(master.settings.quorum as usize)
-        };
-        let mine = master.votes_for(me, epoch);
+        let needed = majority(master).max(master.settings.quorum as usize);
+        let (mine, needed) = self.planted_count(master, epoch, (master.votes_for(me, epoch), needed));
         let (forced, waited) = (failover.forced, now.since(failover.changed));
         self.note_count(id, mine, needed);
         if mine >= needed {
@@ -265,7 +251,7 @@ impl Sentinel {
         let (epoch, me, tries) = (failover.epoch, self.identity.myid, failover.tries);
         let waited = now.since(failover.changed);
         let rival = master.peers.values().filter_map(|peer| peer.vote).find(|&(who, at)| at == epoch && who != me);
-        if let Some((rival, _)) = rival {
+        if let Some((rival, _)) = rival.filter(|_| !self.planted(Plant::ForceWithoutOwnEpoch)) {
             let beaten = master.votes_for(rival, epoch) >= majority(master);
             // Of two that met in one epoch, one moves on and the other votes for it there.
             let patience = if me < rival { 0 } else { 2 * self.slot(master) };
@@ -280,7 +266,7 @@ impl Sentinel {
         }
         let connected = |peer: &&Peer| self.links[&peer.link].cmd.is_up();
         let all_answered = master.peers.values().filter(connected).all(|peer| peer.answered >= Some(epoch));
-        if all_answered || waited >= self.slot(master) {
+        if all_answered || waited >= self.slot(master) || self.planted(Plant::ForceWithoutOwnEpoch) {
             self.elected(now, id);
             return true;
         }

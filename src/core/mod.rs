@@ -32,6 +32,7 @@ mod names;
 mod operator;
 mod outbox;
 mod periodic;
+mod plant;
 mod progress;
 mod refused;
 mod reply;
@@ -43,7 +44,6 @@ mod snapshot;
 mod switch;
 
 pub use effect::{ConnKind, Effect, Level};
-pub use election::Plant;
 pub use failover::{Failover, Step};
 pub use hello::Hello;
 pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
@@ -54,6 +54,7 @@ pub use operator::{
     Answer, Change, FailoverRefused, Identity, MonitorError, NoSuchMaster, PendingScript, QuorumReport, Tilt, Tunables,
     Vote,
 };
+pub use plant::Plant;
 pub use refused::Refusals;
 pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigger};
 pub use slot::Measured;
@@ -122,7 +123,8 @@ pub struct Sentinel {
     /// When something that is no hello was last reported.
     no_hello_reported: Option<Millis>,
     claims: Claims,
-    plant: Option<Plant>,
+    /// A rule that is broken on purpose; tests only.
+    plant: Option<Box<plant::Planted>>,
 }
 
 impl Sentinel {

@@ -1,9 +1,9 @@
 //! Which replica is promoted.
 
-use super::Sentinel;
 use super::effect::Level;
 use super::ids::{MasterId, ReplicaId};
 use super::model::{Master, Replica};
+use super::{Plant, Sentinel};
 use crate::base::Millis;
 
 impl Sentinel {
@@ -51,7 +51,7 @@ impl Sentinel {
         if silent > 5 * self.tunables.ping_period.max(master.settings.ping_period) {
             return Some(format!("last good PING {silent} ms ago"));
         }
-        if replica.priority == 0 {
+        if replica.priority == 0 && !self.planted(Plant::PromotePriorityZero) {
             return Some("its priority is 0".into());
         }
         // SDOWN may come late, after TILT or a pause: then the replicas were cut off long before it, and would all be refused
