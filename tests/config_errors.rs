@@ -3,6 +3,7 @@
 
 use std::io;
 use std::process::{Command, Stdio};
+use watchfire::base::limits;
 use watchfire::config::{self, ConfigError, Source};
 
 const M: &str = "sentinel monitor mymaster 127.0.0.1 6379 2\n";
@@ -153,6 +154,23 @@ fn r87_control_characters_are_refused_everywhere_but_in_passwords() {
     let loaded = config::read(text.as_bytes(), Source::file("x"), &mut |_| unreachable!()).unwrap();
     assert_eq!(loaded.snapshot.masters[0].settings.auth_pass, b"a\nb\0");
     assert_eq!(loaded.server.requirepass, b"c\nd");
+}
+
+#[test]
+fn what_nobody_could_use_is_refused() {
+    let password = |length: usize| format!("requirepass {}\n", "x".repeat(length));
+    let error = refused(&password(limits::UNAUTHENTICATED_BULK + 1));
+    assert_eq!((error.line, error.message.as_str()), (1, "a password must not be longer than 16384 bytes"));
+    let loads = |text: &str| config::read(text.as_bytes(), Source::file("x"), &mut |_| unreachable!()).is_ok();
+    assert!(loads(&password(limits::UNAUTHENTICATED_BULK)));
+    let long = "a".repeat(254);
+    for host in ["a,b", "\"a b\"", "köln", &long] {
+        let error = refused(&format!("sentinel announce-ip {host}\n"));
+        assert_eq!(error.message, "Invalid IP address or hostname specified", "{host}");
+    }
+    for host in ["\"\"", "10.0.0.1", "::1", "fe80::1%eth0", "some.host", &long[1..]] {
+        assert!(loads(&format!("sentinel announce-ip {host}\n")), "{host}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use watchfire::config::{self, Loaded, LogLevel, Must, ServerOptions, Source, Supervised};
-use watchfire::core::{Options, RunId, Snapshot};
+use watchfire::core::{EPOCH_LAST, Options, RunId, Snapshot};
 
 const M: &str = "sentinel monitor mymaster 127.0.0.1 6379 2\n";
 
@@ -112,6 +112,23 @@ fn the_epoch_is_the_largest_that_the_file_knows() {
     let text = format!("{M}sentinel current-epoch 5\nsentinel current-epoch 3\nsentinel config-epoch mymaster 7\n");
     assert_eq!(read(text).snapshot.current_epoch, 7);
     assert_eq!(read("sentinel current-epoch 5\nsentinel current-epoch 3\n").snapshot.current_epoch, 5);
+}
+
+#[test]
+fn an_epoch_beyond_the_last_is_the_last() {
+    for epoch in ["9223372036854775808", "18446744073709551615", "99999999999999999999"] {
+        for (line, whose) in [("current-epoch", ""), ("config-epoch", " mymaster"), ("leader-epoch", " mymaster")] {
+            let loaded = read(format!("{M}sentinel {line}{whose} {epoch}\n"));
+            let master = &loaded.snapshot.masters[0];
+            let epochs = [loaded.snapshot.current_epoch, master.config_epoch, master.leader_epoch];
+            assert_eq!(epochs.iter().max(), Some(&EPOCH_LAST), "{line} {epoch}");
+            assert!(loaded.notes[0].starts_with(&format!(
+                "line 2: sentinel {line} '{epoch}' is more than there can be and is read as {EPOCH_LAST}: "
+            )));
+        }
+    }
+    let loaded = read(format!("sentinel current-epoch {EPOCH_LAST}\n"));
+    assert_eq!((loaded.snapshot.current_epoch, loaded.notes.len()), (EPOCH_LAST, 0));
 }
 
 #[test]

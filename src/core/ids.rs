@@ -86,6 +86,14 @@ pub(super) fn is_host(text: &str) -> bool {
     (1..=HOST_MAX).contains(&text.len()) && text.bytes().all(plain)
 }
 
+/// Whether a host can stand in our hello, or is empty, which is none. What fails here is read by nobody: a comma would
+/// make another field, and the rest is no address and no name to any resolver. (A zone id would be one on this very machine,
+/// so it passes; what comes of it is for [`super::doubts`] to say.)
+#[must_use]
+pub fn may_be_announced(text: &str) -> bool {
+    text.len() <= HOST_MAX && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+}
+
 impl Addr {
     /// The address of a host as spelled; `ip` is filled when the host is numeric.
     #[must_use]

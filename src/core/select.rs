@@ -34,7 +34,11 @@ impl Sentinel {
     }
 
     fn info_limit(&self, master: &Master) -> u64 {
-        if master.node.sdown.is_some() { 5 * self.tunables.ping_period } else { 3 * self.tunables.info_period }
+        if master.node.sdown.is_some() {
+            self.tunables.ping_period.saturating_mul(5)
+        } else {
+            self.tunables.info_period.saturating_mul(3)
+        }
     }
 
     fn weakness(&self, now: Millis, master: &Master, replica: &Replica) -> Option<String> {
@@ -48,14 +52,14 @@ impl Sentinel {
         }
         let silent = now.since(link.last_ok);
         // A short period of its own is for the sake of a hanging master; it makes nobody else a worse candidate.
-        if silent > 5 * self.tunables.ping_period.max(master.settings.ping_period) {
+        if silent > self.tunables.ping_period.max(master.settings.ping_period).saturating_mul(5) {
             return Some(format!("last good PING {silent} ms ago"));
         }
         if replica.priority == 0 {
             return Some("its priority is 0".into());
         }
         let since_down = master.node.sdown.map_or(0, |since| now.since(since));
-        let limit = since_down + master.settings.down_after.saturating_mul(10);
+        let limit = master.settings.down_after.saturating_mul(10).saturating_add(since_down);
         if replica.link_down_ms > limit {
             return Some(format!(
                 "its link to the master was down for {} ms, more than the {limit} that are allowed",
