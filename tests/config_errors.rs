@@ -4,7 +4,7 @@
 use std::io;
 use std::process::{Command, Stdio};
 use watchfire::base::limits;
-use watchfire::config::{self, ConfigError, Source};
+use watchfire::config::{self, ConfigError, Opened, Source};
 
 const M: &str = "sentinel monitor mymaster 127.0.0.1 6379 2\n";
 
@@ -175,11 +175,11 @@ fn what_nobody_could_use_is_refused() {
 
 #[test]
 fn an_error_in_an_included_file_names_the_file_and_one_on_the_command_line_counts_on() {
-    let mut open = |_: &str| Ok(b"\n\nfoo bar\n".to_vec());
+    let mut open = |path: &str| Ok(vec![Opened { path: path.into(), text: b"\n\nfoo bar\n".to_vec() }]);
     let error = config::read(b"port 1\ninclude /etc/more.conf\n", Source::file("x"), &mut open).unwrap_err();
     assert!(error.to_string().contains("file, at line 3 of /etc/more.conf\n>>> 'foo bar'\n"), "{error}");
 
-    let arguments = config::from_args(&["--foo".into(), "bar".into()]);
+    let arguments = config::from_args(&["--foo", "bar"]);
     for (text, line) in [("port 1\nbind ::1\n", 4), ("port 1\nbind ::1", 3)] {
         let source = Source::file("x").with_arguments(&arguments);
         let error = config::read(text.as_bytes(), source, &mut open).unwrap_err();
@@ -196,7 +196,7 @@ fn an_included_file_that_is_not_there_or_includes_itself_is_told() {
         "{error}"
     );
 
-    let mut open = |_: &str| Ok(b"include again\n".to_vec());
+    let mut open = |path: &str| Ok(vec![Opened { path: path.into(), text: b"include again\n".to_vec() }]);
     let error = config::read(b"include again\n", Source::file("x"), &mut open).unwrap_err();
     assert!(error.message.contains("without end"), "{error}");
 }

@@ -373,7 +373,7 @@ fn our_unit_passes_the_check_of_systemd_and_is_shut_off_well() {
 fn the_line_of_our_unit_starts_it_and_systemd_hears_of_it() {
     let unit = include_str!("../conf/watchfire.service");
     let mut words = unit_value(unit, "ExecStart").split(' ');
-    assert_eq!(words.next(), Some("/usr/bin/watchfire"));
+    assert_eq!(words.next(), Some("/usr/local/bin/watchfire"));
     assert_eq!(words.next(), Some("/etc/watchfire/sentinel.conf"));
     let folder = Folder::new();
     let systemd = Listener::new(folder.path("notify"));

@@ -92,6 +92,8 @@ pub struct Sentinel {
     peer_links: BTreeMap<RunId, LinkId>,
     /// Names with the last address that was found for them.
     known_names: BTreeMap<Box<str>, IpAddr>,
+    /// Names that could not be looked up the last time, so that the log says it once.
+    lost_names: BTreeSet<Box<str>>,
     conns: BTreeMap<ConnId, (LinkId, ConnKind)>,
     out: Outbox,
     random: Random,
@@ -136,6 +138,7 @@ impl Sentinel {
             links: BTreeMap::new(),
             peer_links: BTreeMap::new(),
             known_names: BTreeMap::new(),
+            lost_names: BTreeSet::new(),
             conns: BTreeMap::new(),
             out: Outbox::new(snapshot.options.announce_hostnames),
             random: Random::seeded(seed),
@@ -174,7 +177,7 @@ impl Sentinel {
             Input::Resolved { host, ip } => self.resolved(now, &host, ip),
             Input::ScriptStarted { script, pid } => self.script_started(script, pid),
             Input::ScriptEnded { script, code, signal } => self.script_ended(now, script, code, signal),
-            Input::ScriptFailed { script, why } => self.script_failed(script, &why),
+            Input::ScriptFailed { script, forked, why } => self.script_failed(script, forked, &why),
         }
         self.check_invariants();
     }

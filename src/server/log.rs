@@ -54,6 +54,24 @@ pub fn start(file: Option<&Path>, syslog: Option<Syslog>, style: LogStyle, level
     Ok(())
 }
 
+/// Whether a log file could be opened, without making one.
+pub fn may_write(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    match OpenOptions::new().append(true).open(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            match std::fs::metadata(folder) {
+                Ok(_) if sys::may_write_in(folder) => Ok(()),
+                Ok(_) => Err(io::ErrorKind::PermissionDenied.into()),
+                Err(why) => Err(why),
+            }
+        }
+        other => other.map(drop),
+    }
+}
+
 /// Logs from now on what is at least as important as `level`.
 pub fn set_level(level: LogLevel) {
     log::set_max_level(match level {
