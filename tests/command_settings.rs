@@ -5,7 +5,7 @@ mod command_support;
 use command_support::{Bench, field, golden};
 use watchfire::command::Wish;
 use watchfire::config::LogLevel;
-use watchfire::core::{EPOCH_LAST, Level, Settings, Snapshot};
+use watchfire::core::{Level, Settings, Snapshot};
 
 const NO_MASTER: &str = "-ERR No such master with that name\r\n";
 const NOT_SAVED: &str = "-ERR Failed to save config file. Check server logs.\r\n";
@@ -305,19 +305,19 @@ fn a_password_that_changes_nothing_for_clients_is_a_warning() {
 #[test]
 fn epochs_end_and_do_not_begin_again() {
     let mut snapshot = golden();
-    (snapshot.current_epoch, snapshot.masters[0].known_peers) = (EPOCH_LAST - 1, Vec::new());
+    (snapshot.current_epoch, snapshot.masters[0].known_peers) = (Snapshot::EPOCH_LAST - 1, Vec::new());
     let mut bench = Bench::with_alive(&snapshot, &[37001, 37002]);
     bench.pass(300);
     let client = bench.client();
     let epoch = |bench: &Bench| bench.sentinel.snapshot().current_epoch;
     assert_eq!(bench.ask(client, "SENTINEL FAILOVER mymaster"), "+OK\r\n");
-    assert_eq!(epoch(&bench), EPOCH_LAST, "the last one can be used");
+    assert_eq!(epoch(&bench), Snapshot::EPOCH_LAST, "the last one can be used");
     assert_eq!(bench.ask(client, "SENTINEL RESET mymaster"), ":1\r\n");
     bench.pass(300);
     assert!(!bench.logged.iter().any(|text| text.starts_with("The epochs are used up")));
     assert_eq!(bench.ask(client, "SENTINEL FAILOVER mymaster"), "+OK\r\n");
     assert!(bench.logged.iter().any(|text| text.starts_with("The epochs are used up")), "{:?}", bench.logged);
-    assert_eq!(epoch(&bench), EPOCH_LAST);
+    assert_eq!(epoch(&bench), Snapshot::EPOCH_LAST);
     // Neither does it try again in every turn.
     bench.alive.clear();
     bench.logged.clear();
@@ -325,7 +325,7 @@ fn epochs_end_and_do_not_begin_again() {
     bench.pass(60_000);
     let told = bench.logged.iter().filter(|text| text.starts_with("The epochs are used up")).count();
     assert!(told <= 1, "{told} times in a minute");
-    assert_eq!(epoch(&bench), EPOCH_LAST);
+    assert_eq!(epoch(&bench), Snapshot::EPOCH_LAST);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use watchfire::config::{self, Loaded, LogLevel, Must, Opened, ServerOptions, Source, Supervised};
-use watchfire::core::{EPOCH_LAST, Options, RunId, Snapshot};
+use watchfire::core::{Options, RunId, Snapshot};
 
 const M: &str = "sentinel monitor mymaster 127.0.0.1 6379 2\n";
 
@@ -121,14 +121,15 @@ fn an_epoch_beyond_the_last_is_the_last() {
             let loaded = read(format!("{M}sentinel {line}{whose} {epoch}\n"));
             let master = &loaded.snapshot.masters[0];
             let epochs = [loaded.snapshot.current_epoch, master.config_epoch, master.leader_epoch];
-            assert_eq!(epochs.iter().max(), Some(&EPOCH_LAST), "{line} {epoch}");
+            assert_eq!(epochs.iter().max(), Some(&Snapshot::EPOCH_LAST), "{line} {epoch}");
             assert!(loaded.notes[0].starts_with(&format!(
-                "line 2: sentinel {line} '{epoch}' is more than there can be and is read as {EPOCH_LAST}: "
+                "line 2: sentinel {line} '{epoch}' is more than there can be and is read as {}: ",
+                Snapshot::EPOCH_LAST
             )));
         }
     }
-    let loaded = read(format!("sentinel current-epoch {EPOCH_LAST}\n"));
-    assert_eq!((loaded.snapshot.current_epoch, loaded.notes.len()), (EPOCH_LAST, 0));
+    let loaded = read(format!("sentinel current-epoch {}\n", Snapshot::EPOCH_LAST));
+    assert_eq!((loaded.snapshot.current_epoch, loaded.notes.len()), (Snapshot::EPOCH_LAST, 0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::error::{ConfigError, Fault};
 use super::options::ServerOptions;
 use super::statement::{self, Clause, NO_SUCH_MASTER, Statement};
 use crate::base::quote;
-use crate::core::{Addr, EPOCH_LAST, KnownPeer, MasterSnapshot, RunId, Settings, Snapshot};
+use crate::core::{Addr, KnownPeer, MasterSnapshot, RunId, Settings, Snapshot};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -410,13 +410,14 @@ impl Masters {
             _ => return,
         };
         let read = statement::number(number);
-        if is_epoch && read > EPOCH_LAST.into() {
+        if is_epoch && read > Snapshot::EPOCH_LAST.into() {
             let shown = String::from_utf8_lossy(number);
             self.notes.push(format!(
-                "{}: {} '{shown}' is more than there can be and is read as {EPOCH_LAST}: no election can be held any more. \
+                "{}: {} '{shown}' is more than there can be and is read as {}: no election can be held any more. \
                  Set the epochs of all Sentinels of the group back while all of them are stopped",
                 line.place(),
-                row.full_name()
+                row.full_name(),
+                Snapshot::EPOCH_LAST
             ));
         } else if !statement::is_clean_number(number) {
             let shown = String::from_utf8_lossy(number);

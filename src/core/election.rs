@@ -11,7 +11,8 @@ use super::handover::Handover;
 use super::ids::{MasterId, RunId};
 use super::model::{Master, Peer, Role};
 use super::report::Trigger;
-use super::{EPOCH_LAST, SAVE_RETRY, SLOT, Sentinel, majority};
+use super::snapshot::Snapshot;
+use super::{SAVE_RETRY, SLOT, Sentinel, majority};
 use crate::base::{Millis, random};
 use std::collections::BTreeMap;
 
@@ -292,7 +293,7 @@ impl Sentinel {
     /// An epoch in which nobody has voted yet. There is none after the last, and to begin again at 0 would let everybody vote
     /// twice.
     fn fresh_epoch(&mut self) -> Option<u64> {
-        if self.current_epoch >= EPOCH_LAST {
+        if self.current_epoch >= Snapshot::EPOCH_LAST {
             let text = "The epochs are used up, so no failover can be voted for: the file of this Sentinel, or a peer, named \
                         one that no election can have led to";
             self.out.log(Level::Warning, text.to_owned());

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 /// Longest host: a DNS name's limit.
-const HOST_MAX: usize = 253;
+pub(super) const HOST_MAX: usize = 253;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -84,14 +84,6 @@ pub struct Addr {
 pub(super) fn is_host(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b',' | b'%');
     (1..=HOST_MAX).contains(&text.len()) && text.bytes().all(plain)
-}
-
-/// Whether a host can stand in our hello, or is empty, which is none. What fails here is read by nobody: a comma would
-/// make another field, and the rest is no address and no name to any resolver. (A zone id would be one on this very machine,
-/// so it passes; what comes of it is for [`super::doubts`] to say.)
-#[must_use]
-pub fn may_be_announced(text: &str) -> bool {
-    text.len() <= HOST_MAX && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
 }
 
 impl Addr {

@@ -44,7 +44,7 @@ pub use effect::{ConnKind, Effect, Level};
 pub use election::Plant;
 pub use failover::{Failover, Step};
 pub use hello::Hello;
-pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId, may_be_announced};
+pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
 pub use info::InfoReport;
 pub use input::{Gone, Input};
 pub use model::{CachedInfo, Conn, Expect, Link, Master, Node, Owner, Peer, Reconf, Replica, Role};
@@ -70,9 +70,6 @@ const SLOT: u64 = 30;
 /// The largest epoch taken from others. Peers read epochs as signed 64-bit numbers; what lies above leaves room for
 /// more elections than will ever be held, so that a forged epoch cannot end them.
 const EPOCH_MAX: u64 = i64::MAX as u64 - (1 << 32);
-/// The last epoch there is: peers read no larger one. A file that claims more is read as this, and no election is held
-/// beyond it, so that epochs never begin again at 0.
-pub const EPOCH_LAST: u64 = i64::MAX as u64;
 /// A failed save is tried again after this many ms.
 const SAVE_RETRY: u64 = 1_000;
 

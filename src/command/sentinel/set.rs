@@ -8,7 +8,7 @@ use super::NO_SUCH_MASTER;
 use super::admin::{refuse_length, refuse_longer, refuse_word};
 use crate::base::{glob, limits};
 use crate::config::LogLevel;
-use crate::core::{Change, Level, Options, Tunables, may_be_announced};
+use crate::core::{Change, Level, Options, Tunables};
 use crate::resp::{Writer, parse_integer};
 use std::borrow::Cow;
 
@@ -266,7 +266,7 @@ fn change_option(options: &mut Options, loglevel: &mut Option<LogLevel>, key: &s
         "resolve-hostnames" => options.resolve_hostnames = yes_no(value)?,
         "announce-hostnames" => options.announce_hostnames = yes_no(value)?,
         "announce-ip" => {
-            options.announce_ip = text(value).filter(|host| may_be_announced(host))?;
+            options.announce_ip = text(value).filter(|host| Options::may_announce(host))?;
         }
         "announce-port" => options.announce_port = u16::try_from(parse_integer(value)?).ok()?,
         "sentinel-user" => options.sentinel_user = text(value)?,
