@@ -49,7 +49,7 @@ fn commands_that_the_file_renames_or_takes_away_cannot_be_called() {
         ("rename-command PING info", "Target command name already exists"),
     ] {
         let folder = Folder::new();
-        let output = finished(binary().arg(folder.write("s.conf", &format!("port 0\n{line}\n"))));
+        let output = finished(binary().arg(folder.write("s.conf", &format!("port {}\n{line}\n", free_port()))));
         assert_eq!(output.status.code(), Some(1));
         let said = text(&output.stderr);
         assert!(said.contains(line) && said.contains(why), "{said}");
