@@ -11,6 +11,7 @@ use super::handover::Handover;
 use super::ids::{MasterId, RunId};
 use super::model::{Master, Peer, Role};
 use super::report::Trigger;
+use super::snapshot::Snapshot;
 use super::{Plant, SAVE_RETRY, Sentinel, majority};
 use crate::base::{Millis, random};
 use std::collections::BTreeMap;
@@ -161,8 +162,13 @@ impl Sentinel {
     /// A new epoch, our own vote in it, and the question to everybody.
     pub(super) fn start_failover(&mut self, now: Millis, id: MasterId, cause: Cause) {
         let desync = self.random.below(DESYNC);
-        self.current_epoch += 1;
-        let epoch = self.current_epoch;
+        let Some(epoch) = self.fresh_epoch() else {
+            // As after an attempt, so that this is looked at again when the next one would be.
+            if let Some(master) = self.masters.get_mut(&id) {
+                (master.attempt, master.retry_at, master.delay_logged) = (Some(now + desync), None, false);
+            }
+            return;
+        };
         let Some(master) = self.masters.get(&id) else { return };
         let trigger = match cause {
             Cause::Down => Trigger::Odown,
@@ -273,9 +279,21 @@ impl Sentinel {
         false
     }
 
-    fn next_epoch(&mut self, now: Millis, id: MasterId) {
+    /// An epoch in which nobody has voted yet. There is none after the last, and to begin again at 0 would let everybody vote
+    /// twice.
+    fn fresh_epoch(&mut self) -> Option<u64> {
+        if self.current_epoch >= Snapshot::EPOCH_LAST {
+            let text = "The epochs are used up, so no failover can be voted for: the file of this Sentinel, or a peer, named \
+                        one that no election can have led to";
+            self.out.log(Level::Warning, text.to_owned());
+            return None;
+        }
         self.current_epoch += 1;
-        let epoch = self.current_epoch;
+        Some(self.current_epoch)
+    }
+
+    fn next_epoch(&mut self, now: Millis, id: MasterId) {
+        let Some(epoch) = self.fresh_epoch() else { return self.abort(now, id, "-failover-abort-not-elected") };
         let Some(failover) = self.masters.get_mut(&id).and_then(|master| master.failover.as_mut()) else { return };
         failover.epoch = epoch;
         failover.changed = now;

@@ -313,7 +313,7 @@ impl Sentinel {
             _ => {}
         }
         // Others may know a newer master than we: give their hello the time to reach us.
-        let grace = 4 * self.tunables.publish_period;
+        let grace = self.tunables.publish_period.saturating_mul(4);
         if node.node.was_well_for(now, grace)
             && now.since(node.node.role_reported_at) > grace
             && self.looks_sane(now, master)
@@ -371,7 +371,11 @@ impl Sentinel {
         master.node.role_reported == Role::Master
             && master.node.sdown.is_none()
             && master.odown.is_none()
-            && master.node.info.as_ref().is_some_and(|info| now.since(info.at) < 2 * self.tunables.info_period)
+            && master
+                .node
+                .info
+                .as_ref()
+                .is_some_and(|info| now.since(info.at) < self.tunables.info_period.saturating_mul(2))
     }
 
     /// Outside a failover: tells a replica that went astray to follow the master.

@@ -169,6 +169,7 @@ impl Sentinel {
         for saved in &snapshot.masters {
             sentinel.restore(now, saved);
         }
+        sentinel.doubt_announced();
         sentinel
     }
 
