@@ -125,7 +125,7 @@ fn by_order(seed: u64, sentinels: usize, weather: Weather, second: Option<u64>) 
         go_on(&mut world, next);
     }
     let took = world.now.since(ordered);
-    let settled = world.now + 3_000;
+    let settled = world.now + 500;
     go_on(&mut world, settled);
     let limit = settled + world.options.convergence_ms();
     while let Err(what) = world.at_rest() {
@@ -217,23 +217,25 @@ fn with_a_sentinel_lost_beside_the_master_one_candidate_stands() {
         let laps = many(|seed| one_death(seed, weather, usize::try_from(seed % SENTINELS as u64).ok()));
         let unclean = unclean(what, &laps);
         assert!(unclean.len() * 20 <= laps.len(), "{what}: seeds {unclean:?}");
+        let slowest = laps.iter().map(|lap| lap.took).max().expect("some");
+        assert!(weather.save_ms.1 + weather.ways.1 > 0 || slowest <= 20, "{what}: one took {slowest} ms");
     }
 }
 
 #[test]
 fn an_operators_failover_waits_for_nothing_but_answers() {
-    let weathers = [("calm", CALM), ("fast disks", FAST_DISKS), ("slow disks", SLOW_DISKS), ("slow links", SLOW_LINKS)];
+    let weathers = [CALM, FAST_DISKS, SLOW_DISKS, SLOW_LINKS];
+    let of = |seed: u64| weathers[usize::try_from(seed).expect("a small number") % weathers.len()];
     for sentinels in [1, 3, 5] {
-        for (what, weather) in weathers {
-            let laps = many(|seed| by_order(seed, sentinels, weather, None));
-            let unclean = unclean(&format!("by order, {sentinels} Sentinels, {what}"), &laps);
-            assert!(unclean.is_empty(), "{what}: seeds {unclean:?}");
+        let laps = many(|seed| by_order(seed, sentinels, of(seed), None));
+        let unclean = unclean(&format!("by order, {sentinels} Sentinels"), &laps);
+        assert!(unclean.is_empty(), "seeds {unclean:?}");
+        for lap in laps {
             // Nobody can be quicker: the leader saves its epoch and asks, a peer saves its vote and answers, the replica is
-            // told and says that it is a master, the leader saves that and tells it, a peer saves what it hears. A turn of
-            // 1 ms may lie between.
-            let longest = 4 * weather.save_ms.1 + 3 * (weather.ways.1 + 1) + 2 + 1;
-            let slow: Vec<&Lap> = laps.iter().filter(|lap| lap.took > longest).collect();
-            assert!(slow.is_empty(), "{what}: more than {longest} ms: {:?}", slow.first());
+            // told and says that it is a master, the leader saves that and tells it, a peer saves what it hears.
+            let weather = of(lap.seed);
+            let longest = 4 * weather.save_ms.1 + 3 * (weather.ways.1 + 1) + 2;
+            assert!(lap.took <= longest, "seed {}: {} ms, longer than {longest}", lap.seed, lap.took);
         }
     }
 }
