@@ -148,3 +148,36 @@ fn acl_categories_are_the_references() {
     assert_eq!(bench.ask(client, "ACL CAT geo"), "*0\r\n");
     assert!(bench.ask(client, "ACL CAT DANGEROUS").contains("sentinel|failover"));
 }
+
+/// As redis-sentinel 7.0.15 answers with the same lines in its file.
+#[test]
+fn renamed_commands_are_called_by_their_new_names_and_told_of_by_the_old() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    for (old, new) in [("SHUTDOWN", ""), ("client", "Kunde"), ("PING", "pang")] {
+        bench.facts.names.rename(old.as_bytes(), new.as_bytes()).unwrap();
+    }
+    for (line, reply) in [
+        ("SHUTDOWN NOSAVE", "-ERR unknown command 'SHUTDOWN', with args beginning with: 'NOSAVE' \r\n"),
+        ("CLIENT ID", "-ERR unknown command 'CLIENT', with args beginning with: 'ID' \r\n"),
+        ("PING", "-ERR unknown command 'PING', with args beginning with: \r\n"),
+        ("PANG", "+PONG\r\n"),
+        ("kunde foo", "-ERR unknown subcommand 'foo'. Try KUNDE HELP.\r\n"),
+        ("kunde id x", "-ERR wrong number of arguments for 'client|id' command\r\n"),
+        ("COMMAND COUNT", ":14\r\n"),
+        ("COMMAND INFO ping shutdown", "*2\r\n$-1\r\n$-1\r\n"),
+        ("COMMAND INFO pang", &format!("*1\r\n{PING}")),
+        ("COMMAND DOCS client|id", "*0\r\n"),
+        ("COMMAND LIST FILTERBY PATTERN client|*name", "*2\r\n$14\r\nclient|getname\r\n$14\r\nclient|setname\r\n"),
+        ("COMMAND LIST FILTERBY PATTERN shutdown", "*0\r\n"),
+        ("COMMAND GETKEYS client id", "-ERR Invalid command specified\r\n"),
+        ("COMMAND GETKEYS kunde id", "-ERR The command has no key arguments\r\n"),
+        ("ACL DRYRUN default client id", "-ERR Command 'client' not found\r\n"),
+        ("ACL DRYRUN default kunde id", "+OK\r\n"),
+        ("ACL SETUSER x +shutdown +client|list", "+OK\r\n"),
+    ] {
+        assert_eq!(bench.ask(client, line), reply, "{line}");
+    }
+    assert!(bench.ask(client, "kunde help").contains("+KUNDE <subcommand>"));
+    assert!(bench.ask(client, "kunde list").contains(" cmd=client|list "));
+}

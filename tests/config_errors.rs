@@ -3,7 +3,7 @@
 
 use std::io;
 use std::process::{Command, Stdio};
-use watchfire::config::{self, ConfigError, Source};
+use watchfire::config::{self, ConfigError, Opened, Source};
 
 const M: &str = "sentinel monitor mymaster 127.0.0.1 6379 2\n";
 
@@ -15,6 +15,7 @@ fn refused(text: &str) -> ConfigError {
     }
 }
 
+const OOM: &str = "Invalid oom-score-adj-values, elements must be between -2000 and 2000.";
 const BAD: &str = "Bad directive or wrong number of arguments";
 const COUNT: &str = "wrong number of arguments";
 const INTEGER: &str = "argument couldn't be parsed into an integer";
@@ -55,6 +56,12 @@ fn cases() -> Vec<(String, &'static str)> {
         plain("include", BAD),
         plain("user", BAD),
         plain("rename-command", BAD),
+        plain("rename-command PING \"a\\nb\"", "A name of a command must not hold control characters"),
+        plain("oom-score-adj-values 0 200", COUNT),
+        plain("oom-score-adj-values 0 200 x", OOM),
+        plain("oom-score-adj-values 0 200 2001", OOM),
+        plain("oom-score-adj maybe", "argument(s) must be one of the following: no, yes, relative, absolute"),
+        plain("log-format json", "argument(s) must be one of the following: legacy, logfmt"),
         plain("sentinel foo", UNRECOGNIZED),
         plain("sentinel monitor a", UNRECOGNIZED),
         plain("sentinel monitor a b c d", QUORUM),
@@ -150,11 +157,11 @@ fn r87_control_characters_are_refused_everywhere_but_in_passwords() {
 
 #[test]
 fn an_error_in_an_included_file_names_the_file_and_one_on_the_command_line_counts_on() {
-    let mut open = |_: &str| Ok(b"\n\nfoo bar\n".to_vec());
+    let mut open = |path: &str| Ok(vec![Opened { path: path.into(), text: b"\n\nfoo bar\n".to_vec() }]);
     let error = config::read(b"port 1\ninclude /etc/more.conf\n", Source::file("x"), &mut open).unwrap_err();
     assert!(error.to_string().contains("file, at line 3 of /etc/more.conf\n>>> 'foo bar'\n"), "{error}");
 
-    let arguments = config::from_args(&["--foo".into(), "bar".into()]);
+    let arguments = config::from_args(&["--foo", "bar"]);
     for (text, line) in [("port 1\nbind ::1\n", 4), ("port 1\nbind ::1", 3)] {
         let source = Source::file("x").with_arguments(&arguments);
         let error = config::read(text.as_bytes(), source, &mut open).unwrap_err();
@@ -171,7 +178,7 @@ fn an_included_file_that_is_not_there_or_includes_itself_is_told() {
         "{error}"
     );
 
-    let mut open = |_: &str| Ok(b"include again\n".to_vec());
+    let mut open = |path: &str| Ok(vec![Opened { path: path.into(), text: b"include again\n".to_vec() }]);
     let error = config::read(b"include again\n", Source::file("x"), &mut open).unwrap_err();
     assert!(error.message.contains("without end"), "{error}");
 }

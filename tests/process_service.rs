@@ -18,6 +18,44 @@ use std::time::Duration;
 
 // ---------------------------------------------------------------- names
 
+/// Raising the score is anybody's right.
+#[test]
+fn the_score_of_the_oom_killer_is_relative_or_absolute_and_the_log_has_the_shape_asked_for() {
+    let score = |pid: u32| -> i32 {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+        text.trim().parse().unwrap()
+    };
+    let base = score(std::process::id());
+    for (mode, expected) in [("no", base), ("yes", (base + 30).min(1000)), ("absolute", 1000)] {
+        let value = if mode == "absolute" { 1500 } else { 30 };
+        let lines = format!("oom-score-adj-values {value} 2 3\noom-score-adj {mode}\nlog-format logfmt\n");
+        let sentinel = Sentinel::start(&lines);
+        assert_eq!(score(sentinel.pid()), expected, "{mode}");
+        let start = format!("pid={} role=sentinel timestamp=\"", sentinel.pid());
+        assert!(sentinel.log().lines().all(|line| line.starts_with(&start)), "{}", sentinel.log());
+    }
+}
+
+#[test]
+fn commands_that_the_file_renames_or_takes_away_cannot_be_called() {
+    let sentinel = Sentinel::start("rename-command SHUTDOWN \"\"\nrename-command acl \"guards\"\n");
+    let mut client = sentinel.client();
+    assert!(client.ask("SHUTDOWN NOSAVE").starts_with("-ERR unknown command 'SHUTDOWN'"));
+    assert!(client.ask("ACL WHOAMI").starts_with("-ERR unknown command 'ACL'"));
+    assert_eq!(client.ask("guards whoami"), "$7");
+    assert!(sentinel.conf().contains("rename-command SHUTDOWN \"\"\n"), "{}", sentinel.conf());
+    for (line, why) in [
+        ("rename-command FLUSHALL \"\"", "No such command in rename-command"),
+        ("rename-command PING info", "Target command name already exists"),
+    ] {
+        let folder = Folder::new();
+        let output = finished(binary().arg(folder.write("s.conf", &format!("port 0\n{line}\n"))));
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        assert!(said.contains(line) && said.contains(why), "{said}");
+    }
+}
+
 #[test]
 fn through_a_link_named_redis_sentinel_it_is_one() {
     let folder = Folder::new();
@@ -323,7 +361,7 @@ fn our_unit_passes_the_check_of_systemd_and_is_shut_off_well() {
 fn the_line_of_our_unit_starts_it_and_systemd_hears_of_it() {
     let unit = include_str!("../conf/watchfire.service");
     let mut words = unit_value(unit, "ExecStart").split(' ');
-    assert_eq!(words.next(), Some("/usr/bin/watchfire"));
+    assert_eq!(words.next(), Some("/usr/local/bin/watchfire"));
     assert_eq!(words.next(), Some("/etc/watchfire/sentinel.conf"));
     let folder = Folder::new();
     let systemd = Listener::new(folder.path("notify"));

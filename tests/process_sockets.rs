@@ -95,6 +95,22 @@ fn a_unix_socket_alone_is_enough_to_start_and_nothing_at_all_is_not() {
 }
 
 #[test]
+fn the_group_of_a_unix_socket_must_exist() {
+    let folder = Folder::new();
+    let sock = folder.path("sock").display().to_string();
+    let conf = folder.write("s.conf", &format!("port 0\nunixsocket {sock}\nunixsocketgroup no-such-group\n"));
+    let output = finished(binary().arg(&conf));
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("Failed opening Unix socket") && said.contains("no group 'no-such-group'"), "{said}");
+    if !is_root() {
+        return skip("only root may give a socket to another group");
+    }
+    let _sentinel = Sentinel::start(&format!("unixsocket {sock}\nunixsocketgroup 12345\n"));
+    assert_eq!(std::fs::metadata(&sock).unwrap().gid(), 12345);
+}
+
+#[test]
 fn a_socket_file_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not() {
     let folder = Folder::new();
     let path = folder.path("sock");

@@ -2,9 +2,8 @@
 
 use super::access::{check, enforce};
 use super::call::{Call, wrong_arity};
-use super::commands::COMMANDS;
 use super::introspect;
-use super::table::{self, CATEGORIES, Found};
+use super::table::{CATEGORIES, Found};
 use super::{Wish, World};
 use crate::acl::{Acl, DEFAULT, Denied, Refused, Selector};
 use crate::core::Level;
@@ -245,7 +244,7 @@ pub(super) fn dryrun(call: &mut Call<'_, '_>) {
     if call.world.acl.user(user).is_none() {
         return call.refuse(&[b"ERR User '", user, b"' not found"]);
     }
-    let Found::Command(command) = table::find(&COMMANDS, argv, 3) else {
+    let Found::Command(command) = call.world.facts.names.find(argv, 3) else {
         return call.refuse(&[b"ERR Command '", &argv[3], b"' not found"]);
     };
     if !command.accepts(argv.len() - 3) {

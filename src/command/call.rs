@@ -47,10 +47,10 @@ impl Call<'_, '_> {
 
     /// The complaint of a subcommand that counts its own words.
     pub fn wrong_subcommand(&mut self) {
-        let container = self.command.full.split('|').next().unwrap_or_default().to_ascii_uppercase();
+        let container = self.argv[0].to_ascii_uppercase();
         let sub = head(&self.argv[1], SHOWN);
         let start = b"ERR unknown subcommand or wrong number of arguments for '".as_slice();
-        refuse(self.out, &[start, sub, b"'. Try ", container.as_bytes(), b" HELP."]);
+        refuse(self.out, &[start, sub, b"'. Try ", &container, b" HELP."]);
     }
 
     /// The client that asked.
@@ -126,10 +126,10 @@ pub(super) fn unknown_command(out: &mut Vec<u8>, argv: &Argv) {
     refuse(out, &[b"ERR unknown command '", head(&argv[0], SHOWN), b"', with args beginning with: ", &shown]);
 }
 
-pub(super) fn unknown_subcommand(out: &mut Vec<u8>, container: &Command, argv: &Argv) {
-    let upper = container.name.to_ascii_uppercase();
+pub(super) fn unknown_subcommand(out: &mut Vec<u8>, argv: &Argv) {
+    let upper = argv[0].to_ascii_uppercase();
     let sub = argv.get(1).unwrap_or(b"");
-    refuse(out, &[b"ERR unknown subcommand '", head(sub, SHOWN), b"'. Try ", upper.as_bytes(), b" HELP."]);
+    refuse(out, &[b"ERR unknown subcommand '", head(sub, SHOWN), b"'. Try ", &upper, b" HELP."]);
 }
 
 pub(super) fn wrong_arity(out: &mut Vec<u8>, full: &str) {

@@ -1,5 +1,6 @@
 //! What the shell knows about the process and commands show: plain data, no look-ups.
 
+use super::Names;
 use crate::base::Millis;
 use crate::config::LogLevel;
 use crate::core::RunId;
@@ -43,6 +44,8 @@ pub struct Facts {
     pub is_executable: fn(&str) -> bool,
     /// Fills the slice with random bytes that nobody can guess; false when there are none to be had.
     pub entropy: fn(&mut [u8]) -> bool,
+    /// What clients call the commands.
+    pub names: Names,
     /// The file with the users, as configured; empty when there is none.
     pub aclfile: String,
     /// The bytes of a file, or why they cannot be read.
@@ -78,6 +81,7 @@ impl Facts {
             cpu_times: CpuTimes::default,
             is_executable: |_| false,
             entropy: |_| false,
+            names: Names::default(),
             aclfile: String::new(),
             read_file: |_| Err("No such file or directory".to_owned()),
             write_file: |_, _| Err("Read-only file system".to_owned()),

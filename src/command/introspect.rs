@@ -3,7 +3,7 @@
 use super::arguments;
 use super::call::Call;
 use super::commands::COMMANDS;
-use super::table::{self, Command, Found};
+use super::table::{Command, Found};
 use crate::base::{glob, limits};
 use crate::resp::Writer;
 
@@ -15,10 +15,11 @@ pub(super) fn all() -> impl Iterator<Item = &'static Command> {
 /// `COMMAND` and `COMMAND INFO`.
 pub(super) fn info(call: &mut Call<'_, '_>) {
     let argv = call.argv;
-    let mut reply = call.reply();
+    let names = &call.world.facts.names;
+    let mut reply = Writer::new(call.out, call.proto);
     if argv.len() <= 2 {
-        reply.array(COMMANDS.rows.len());
-        COMMANDS.rows.iter().for_each(|row| describe(&mut reply, row));
+        reply.array(names.rows().count());
+        names.rows().for_each(|row| describe(&mut reply, row));
         return;
     }
     if argv.len() - 2 > limits::ASKED {
@@ -26,7 +27,7 @@ pub(super) fn info(call: &mut Call<'_, '_>) {
     }
     reply.array(argv.len() - 2);
     for name in argv.iter().skip(2) {
-        match table::find_full(&COMMANDS, name) {
+        match names.find_full(name) {
             Some(row) => describe(&mut reply, row),
             None => reply.nil(),
         }
@@ -56,12 +57,13 @@ fn describe(reply: &mut Writer<'_>, row: &Command) {
 }
 
 pub(super) fn count(call: &mut Call<'_, '_>) {
-    let count = COMMANDS.rows.len();
+    let count = call.world.facts.names.rows().count();
     call.reply().integer(i64::try_from(count).unwrap_or(i64::MAX));
 }
 
 pub(super) fn list(call: &mut Call<'_, '_>) {
     let argv = call.argv;
+    let all = || call.world.facts.names.all();
     let names: Vec<&str> = match (argv.len(), argv.get(2), argv.get(3), argv.get(4)) {
         (2, ..) => all().map(|row| row.full).collect(),
         (5, Some(filter), Some(by), Some(value)) if filter.eq_ignore_ascii_case(b"FILTERBY") => {
@@ -91,10 +93,11 @@ pub(super) fn docs(call: &mut Call<'_, '_>) {
     if argv.len() - 2 > limits::ASKED {
         return call.too_many();
     }
+    let names = &call.world.facts.names;
     let rows: Vec<&Command> = if argv.len() == 2 {
-        COMMANDS.rows.iter().collect()
+        names.rows().collect()
     } else {
-        argv.iter().skip(2).filter_map(|name| table::find_full(&COMMANDS, name)).collect()
+        argv.iter().skip(2).filter_map(|name| names.find_full(name)).collect()
     };
     let mut reply = call.reply();
     reply.map(rows.len());
@@ -144,7 +147,7 @@ fn document(reply: &mut Writer<'_>, row: &Command) {
 
 /// `COMMAND GETKEYS` and `COMMAND GETKEYSANDFLAGS`: no command of a Sentinel takes keys.
 pub(super) fn getkeys(call: &mut Call<'_, '_>) {
-    match table::find(&COMMANDS, call.argv, 2) {
+    match call.world.facts.names.find(call.argv, 2) {
         Found::Command(_) => call.error("ERR The command has no key arguments"),
         Found::Nothing | Found::NoSub(_) => call.error("ERR Invalid command specified"),
     }
@@ -152,8 +155,10 @@ pub(super) fn getkeys(call: &mut Call<'_, '_>) {
 
 /// `<container> HELP`: one line for each subcommand and what it does.
 pub(super) fn help(call: &mut Call<'_, '_>) {
-    let Some(container) = COMMANDS.find(&call.argv[0]) else { return call.syntax_error() };
-    let name = container.name.to_ascii_uppercase();
+    let container = call.command.full.split('|').next().and_then(|name| COMMANDS.find(name.as_bytes()));
+    let Some(container) = container else { return call.syntax_error() };
+    // As the client calls it.
+    let name = String::from_utf8_lossy(&call.argv[0]).to_ascii_uppercase();
     let mut lines = vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
     if container.name == "command" {
         lines.push("(no subcommand)".to_owned());

@@ -17,16 +17,20 @@ mod connection;
 mod facts;
 mod info;
 mod introspect;
+mod names;
 mod pubsub;
 mod sentinel;
 mod table;
+mod tally;
 
 pub use access::{catalog, owes_password};
 pub use client::{Client, ClientId, Clients, Deferred, ReplyMode, Tracking};
 pub use commands::COMMANDS;
 pub use facts::{CpuTimes, Facts, Stats};
+pub use names::{Names, NotRenamed};
 pub use pubsub::Kind as SubscriptionKind;
-pub use table::{CATEGORIES, Command, Found, Table, find, find_full};
+pub use table::{CATEGORIES, Command, Found, Table};
+pub use tally::Tally;
 
 use crate::acl::Acl;
 use crate::base::Millis;
@@ -78,7 +82,7 @@ pub fn dispatch(world: &mut World<'_>, client: ClientId, argv: &Argv) {
     let start = out.len();
     world.stats.commands_processed += 1;
 
-    let found = table::find(&COMMANDS, argv, 0);
+    let found = world.facts.names.find(argv, 0);
     match found {
         Found::Nothing if is_http(&argv[0]) => {
             let addr = &asking.addr;
@@ -88,7 +92,7 @@ pub fn dispatch(world: &mut World<'_>, client: ClientId, argv: &Argv) {
             return;
         }
         Found::Nothing => call::unknown_command(&mut out, argv),
-        Found::NoSub(container) => call::unknown_subcommand(&mut out, container, argv),
+        Found::NoSub(_) => call::unknown_subcommand(&mut out, argv),
         Found::Command(command) if !command.accepts(argv.len()) => call::wrong_arity(&mut out, command.full),
         Found::Command(command) => {
             asking.last_command = command.full;
@@ -132,7 +136,7 @@ fn finish(world: &mut World<'_>, client: ClientId, mut out: Vec<u8>, start: usiz
     }
     // Meant for the next command of another kind: whatever CLIENT does or refuses lets it stand.
     if !matches!(found, Found::Command(command) if command.full.starts_with("client|")) {
-        asked.tracking.caching = None;
+        asked.set_caching(None);
     }
     // Nothing was published meanwhile: messages come from events, and those are drained after the requests.
     debug_assert!(asked.out.is_empty());

@@ -5,7 +5,6 @@
 
 use super::arguments::Arg;
 use super::call::Handler;
-use crate::resp::Argv;
 
 /// Properties of a command, as `COMMAND INFO` names them.
 pub type Flags = u16;
@@ -189,27 +188,17 @@ pub enum Found {
     NoSub(&'static Command),
 }
 
-/// Looks the words from `argv[at]` on up in the table.
-#[must_use]
-pub fn find(table: &'static Table, argv: &Argv, at: usize) -> Found {
-    let Some(command) = argv.get(at).and_then(|name| table.find(name)) else { return Found::Nothing };
-    match (command.subs, argv.get(at + 1)) {
+/// What a command means together with the word that follows it.
+pub(super) fn find_sub(command: &'static Command, word: Option<&[u8]>) -> Found {
+    match (command.subs, word) {
         (Some(subs), Some(name)) => subs.find(name).map_or(Found::NoSub(command), Found::Command),
         _ => Found::Command(command),
     }
 }
 
-/// Looks up a name as `COMMAND INFO` takes it: `ping` or `client|kill`.
-#[must_use]
-pub fn find_full(table: &'static Table, name: &[u8]) -> Option<&'static Command> {
-    match name.iter().position(|&byte| byte == b'|') {
-        None => table.find(name),
-        Some(bar) => table.find(&name[..bar])?.subs?.find(&name[bar + 1..]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Names;
     use super::super::commands::COMMANDS;
     use super::*;
 
@@ -219,17 +208,18 @@ mod tests {
 
     #[test]
     fn every_row_is_found_by_its_name_in_any_case_and_nothing_else_is() {
+        let names = Names::default();
         for row in all() {
-            assert_eq!(find_full(&COMMANDS, row.full.as_bytes()).unwrap().full, row.full);
-            assert_eq!(find_full(&COMMANDS, row.full.to_uppercase().as_bytes()).unwrap().full, row.full);
+            assert_eq!(names.find_full(row.full.as_bytes()).unwrap().full, row.full);
+            assert_eq!(names.find_full(row.full.to_uppercase().as_bytes()).unwrap().full, row.full);
             for wrong in [format!("{}x", row.full), row.full[..row.full.len() - 1].to_owned()] {
-                let hit = find_full(&COMMANDS, wrong.as_bytes());
+                let hit = names.find_full(wrong.as_bytes());
                 assert!(hit.is_none_or(|hit| hit.full == wrong), "{wrong}");
             }
         }
         assert!(COMMANDS.find(b"").is_none());
-        assert!(find_full(&COMMANDS, b"client|").is_none());
-        assert!(find_full(&COMMANDS, b"ping|x").is_none());
+        assert!(names.find_full(b"client|").is_none());
+        assert!(names.find_full(b"ping|x").is_none());
     }
 
     #[test]

@@ -71,6 +71,14 @@ impl Directive {
         (least..=most).contains(&count)
     }
 
+    /// True for a directive of several words that may also come as one word with blanks in it.
+    #[must_use]
+    pub fn is_split(&self) -> bool {
+        const SPLIT: [&str; 5] =
+            ["bind", "client-output-buffer-limit", "latency-tracking-info-percentiles", "oom-score-adj-values", "save"];
+        self.scope == Scope::Server && SPLIT.contains(&self.name)
+    }
+
     /// As it is written in a file, with `sentinel` where that belongs.
     #[must_use]
     pub fn full_name(&self) -> String {
@@ -284,7 +292,7 @@ pub const DIRECTIVES: &[Directive] = &[
     ignored("key-load-delay", PERSISTENCE),
     ignored("latency-monitor-threshold", TRACES),
     ignored("latency-tracking", TRACES),
-    ignored("latency-tracking-info-percentiles", TRACES),
+    Directive { usage: "[value…]", ..ignored("latency-tracking-info-percentiles", TRACES) },
     ignored("lazyexpire-nested-arbitrary-keys", MEMORY),
     ignored("lazyfree-lazy-eviction", MEMORY),
     ignored("lazyfree-lazy-expire", MEMORY),
@@ -301,8 +309,14 @@ pub const DIRECTIVES: &[Directive] = &[
     ignored("loadmodule", GUARDS),
     ignored("loadmodule-ex", GUARDS),
     ignored("locale-collate", OTHER),
-    not_yet("log-format", "<legacy|logfmt>", "the shape of log lines"),
-    not_yet("log-timestamp-format", "<format>", "the shape of the time in log lines"),
+    used("log-format", "<legacy|logfmt>", Kind::OneOf(&["legacy", "logfmt"]), "legacy", "the shape of log lines"),
+    used(
+        "log-timestamp-format",
+        "<legacy|iso8601|milliseconds>",
+        Kind::OneOf(&["legacy", "iso8601", "milliseconds"]),
+        "legacy",
+        "the shape of the time in log lines",
+    ),
     used("logfile", "<path>", Kind::Text, "", "where the log goes; empty is standard output"),
     used(
         "loglevel",
@@ -348,8 +362,20 @@ pub const DIRECTIVES: &[Directive] = &[
     not_yet("mptcp", "<yes|no>", "multipath TCP"),
     ignored("no-appendfsync-on-rewrite", PERSISTENCE),
     ignored("notify-keyspace-events", OTHER),
-    not_yet("oom-score-adj", "<yes|no>", "how the kernel picks a victim when memory runs out"),
-    not_yet("oom-score-adj-values", "<a> <b> <c>", "how the kernel picks a victim when memory runs out"),
+    used(
+        "oom-score-adj",
+        "<no|yes|relative|absolute>",
+        Kind::OneOf(&["no", "yes", "relative", "absolute"]),
+        "no",
+        "whether we say how readily the kernel kills us when memory runs out",
+    ),
+    used(
+        "oom-score-adj-values",
+        "<ours> <of-replicas> <of-children>",
+        Kind::Words,
+        "0 200 800",
+        "the first is ours; a Sentinel has no use for the others",
+    ),
     used("pidfile", "<path>", Kind::Text, "", "where the process id is written"),
     used("port", "<port>", Kind::Integer(0, 65_535), "26379", "the TCP port; 0 for none"),
     ignored("prefetch-batch-max-size", THREADS),
@@ -369,7 +395,13 @@ pub const DIRECTIVES: &[Directive] = &[
     ignored("rdma-completion-vector", REPLICATION),
     ignored("rdma-port", REPLICATION),
     ignored("rdma-rx-size", REPLICATION),
-    not_yet("rename-command", "<command> <new-name>", "another name for a command of ours"),
+    used(
+        "rename-command",
+        "<command> <new-name>",
+        Kind::Words,
+        "",
+        "another name for a command of ours; empty takes it away",
+    ),
     ignored("repl-backlog-size", REPLICATION),
     ignored("repl-backlog-ttl", REPLICATION),
     ignored("repl-disable-tcp-nodelay", REPLICATION),
@@ -400,7 +432,7 @@ pub const DIRECTIVES: &[Directive] = &[
         "the password clients must give; also offered to the other Sentinels unless sentinel-pass is set",
     ),
     ignored("sanitize-dump-payload", PERSISTENCE),
-    ignored("save", PERSISTENCE),
+    Directive { usage: "[value…]", ..ignored("save", PERSISTENCE) },
     ignored("server-cpulist", THREADS),
     ignored("server_cpulist", THREADS),
     ignored("set-max-intset-entries", ENCODING),
@@ -421,7 +453,7 @@ pub const DIRECTIVES: &[Directive] = &[
     ignored("slot-migration-max-failover-repl-bytes", CLUSTER),
     ignored("slowlog-log-slower-than", TRACES),
     ignored("slowlog-max-len", TRACES),
-    not_yet("socket-mark-id", "<id>", "a mark on our packets"),
+    used("socket-mark-id", "<mark>", Kind::Integer(0, 4_294_967_295), "0", "a mark on our packets; 0 is none"),
     ignored("stop-writes-on-bgsave-error", PERSISTENCE),
     ignored("stream-node-max-bytes", ENCODING),
     ignored("stream-node-max-entries", ENCODING),
@@ -498,7 +530,7 @@ pub const DIRECTIVES: &[Directive] = &[
     used("tls-session-caching", "<yes|no>", Kind::YesNo, "yes", "clients may resume sessions"),
     ignored("tracking-table-max-keys", MEMORY),
     used("unixsocket", "<path>", Kind::Text, "", "a Unix socket to listen on as well"),
-    not_yet("unixsocketgroup", "<group>", "the group of the Unix socket"),
+    used("unixsocketgroup", "<group>", Kind::Text, "", "the group that the Unix socket belongs to"),
     used(
         "unixsocketperm",
         "<octal>",

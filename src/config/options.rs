@@ -19,6 +19,13 @@ pub struct ServerOptions {
     pub unixsocket: String,
     /// 0: as the umask has it.
     pub unixsocketperm: u32,
+    /// A name or a number. Empty is unset.
+    pub unixsocketgroup: String,
+    /// A mark on the packets of our TCP sockets (SO_MARK). 0 is none.
+    pub socket_mark: u32,
+    pub oom_score_adj: OomScoreAdj,
+    /// How readily the kernel may kill us when memory runs out: -1000 never, 1000 first.
+    pub oom_score: i32,
     pub protected_mode: bool,
     pub tcp_backlog: u32,
     /// Seconds; 0 is off.
@@ -46,6 +53,7 @@ pub struct ServerOptions {
     /// Empty: standard output.
     pub logfile: String,
     pub loglevel: LogLevel,
+    pub log_style: LogStyle,
     pub syslog_enabled: bool,
     pub syslog_ident: String,
     /// Lower case: `user`, `local0` … `local7`.
@@ -55,7 +63,7 @@ pub struct ServerOptions {
     pub pidfile: String,
     pub supervised: Supervised,
     pub tls: TlsOptions,
-    /// The `sentinel` lines that came out of included files, as written there. [`super::rewrite`] does not repeat
+    /// The lines that came out of included files and that we may come to change, as written there. [`super::rewrite`] does not repeat
     /// in the main file what they say already.
     pub included: Vec<Vec<u8>>,
     /// Directives changed while running; the only ones that [`super::rewrite`] writes. Empty after a start, so that
@@ -74,6 +82,10 @@ impl Default for ServerOptions {
             bind_source_addr: String::new(),
             unixsocket: String::new(),
             unixsocketperm: 0,
+            unixsocketgroup: String::new(),
+            socket_mark: 0,
+            oom_score_adj: OomScoreAdj::No,
+            oom_score: 0,
             protected_mode: false,
             tcp_backlog: 511,
             tcp_keepalive: 300,
@@ -90,6 +102,7 @@ impl Default for ServerOptions {
             dir: String::new(),
             logfile: String::new(),
             loglevel: LogLevel::Notice,
+            log_style: LogStyle::default(),
             syslog_enabled: false,
             syslog_ident: "redis".into(),
             syslog_facility: "local0".into(),
@@ -147,7 +160,15 @@ impl ServerOptions {
     /// Takes one line that is no `sentinel` line. Checks its shape and, where it means something here, its value.
     pub(super) fn apply(&mut self, words: &[Vec<u8>]) -> Result<&'static Directive, Fault> {
         let row = directives::find(false, &words[0]).ok_or_else(|| Fault::new(BAD_DIRECTIVE))?;
-        let values = &words[1..];
+        let mut values = &words[1..];
+        // `"127.0.0.1 ::1"`, as command lines of containers have it.
+        let apart = match values {
+            [one] if row.is_split() => quote::split_args(one),
+            _ => None,
+        };
+        if let Some(apart) = &apart {
+            values = apart;
+        }
         if !row.takes(values.len()) {
             // The directives that Redis reads by hand share one text; all the others have another.
             let by_hand = ["include", "rename-command", "user", "loadmodule"].contains(&row.name);
@@ -176,6 +197,10 @@ impl ServerOptions {
             "bind-source-addr" => self.bind_source_addr = text(value)?,
             "unixsocket" => self.unixsocket = text(value)?,
             "unixsocketperm" => self.unixsocketperm = octal(value)?,
+            "unixsocketgroup" => self.unixsocketgroup = text(value)?,
+            "socket-mark-id" => self.socket_mark = small(integer(row, value)?),
+            "oom-score-adj" => self.oom_score_adj = OomScoreAdj::parse(one_of(row, value)?),
+            "oom-score-adj-values" => self.oom_score = first_oom_score(values)?,
             "protected-mode" => self.protected_mode = yes_or_no(value)?,
             "tcp-backlog" => self.tcp_backlog = small(integer(row, value)?),
             "tcp-keepalive" => self.tcp_keepalive = small(integer(row, value)?),
@@ -190,6 +215,8 @@ impl ServerOptions {
             "dir" => self.dir = text(value)?,
             "logfile" => self.logfile = text(value)?,
             "loglevel" => self.loglevel = LogLevel::parse(one_of(row, value)?).expect("the table names all levels"),
+            "log-format" => self.log_style.logfmt = one_of(row, value)? == "logfmt",
+            "log-timestamp-format" => self.log_style.time = TimeStyle::parse(one_of(row, value)?),
             "syslog-enabled" => self.syslog_enabled = yes_or_no(value)?,
             "syslog-ident" => self.syslog_ident = text(value)?,
             "syslog-facility" => self.syslog_facility = one_of(row, value)?.into(),
@@ -197,7 +224,7 @@ impl ServerOptions {
             "pidfile" => self.pidfile = text(value)?,
             "supervised" => self.supervised = Supervised::parse(one_of(row, value)?),
             name if name.starts_with("tls-") => self.tls.set(row, value)?,
-            // `include` and `user` are the reader's.
+            // `include`, `user` and `rename-command` are the reader's.
             _ => {}
         }
         Ok(())
@@ -231,6 +258,66 @@ impl ServerOptions {
         }
         (self.output_normal, self.output_pubsub) = (normal, pubsub);
         Ok(())
+    }
+}
+
+/// What is done with `oom_score`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OomScoreAdj {
+    /// The system's value stays.
+    No,
+    /// It is added to the value that we were started with.
+    Relative,
+    /// It is the value.
+    Absolute,
+}
+
+impl OomScoreAdj {
+    fn parse(word: &str) -> OomScoreAdj {
+        match word {
+            "yes" | "relative" => OomScoreAdj::Relative,
+            "absolute" => OomScoreAdj::Absolute,
+            _ => OomScoreAdj::No,
+        }
+    }
+}
+
+/// All three must be numbers, and the first is ours.
+fn first_oom_score(values: &[Vec<u8>]) -> Result<i32, Fault> {
+    let number = |word: &Vec<u8>| std::str::from_utf8(word).ok()?.parse().ok();
+    let numbers: Option<Vec<i32>> = values.iter().map(number).collect();
+    match numbers.filter(|all| all.iter().all(|number| (-2000..=2000).contains(number))) {
+        Some(all) => Ok(all[0]),
+        None => Err(Fault::new("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")),
+    }
+}
+
+/// How a line of the log looks: as Redis has it, or as Valkey 9 can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogStyle {
+    /// `key=value` pairs instead of Redis's own shape.
+    pub logfmt: bool,
+    pub time: TimeStyle,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeStyle {
+    /// `30 Nov 2026 13:14:15.016`, local time.
+    #[default]
+    Legacy,
+    /// `2026-11-30T13:14:15.016+00:00`, local time.
+    Iso8601,
+    /// Since 1970.
+    Milliseconds,
+}
+
+impl TimeStyle {
+    fn parse(word: &str) -> TimeStyle {
+        match word {
+            "iso8601" => TimeStyle::Iso8601,
+            "milliseconds" => TimeStyle::Milliseconds,
+            _ => TimeStyle::Legacy,
+        }
     }
 }
 

@@ -242,6 +242,8 @@ impl<'a> Statement<'a> {
             Statement::AnnounceIp(text) | Statement::SentinelUser(text) => text.is_empty(),
             Statement::AnnouncePort(port) => port == 0,
             Statement::SentinelPass(bytes) | Statement::Of(_, Clause::AuthPass(bytes)) => bytes.is_empty(),
+            // Ours; without such lines redis-sentinel reads the file as well.
+            Statement::Of(_, Clause::DownAfterRefused(ms) | Clause::PingPeriod(ms)) => ms == 0,
             Statement::Of(
                 _,
                 Clause::NotificationScript(text) | Clause::ClientReconfigScript(text) | Clause::AuthUser(text),

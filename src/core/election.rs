@@ -11,7 +11,7 @@ use super::handover::Handover;
 use super::ids::{MasterId, RunId};
 use super::model::{Master, Peer, Role};
 use super::report::Trigger;
-use super::{Plant, SAVE_RETRY, SLOT, Sentinel, majority};
+use super::{Plant, SAVE_RETRY, Sentinel, majority};
 use crate::base::{Millis, random};
 use std::collections::BTreeMap;
 
@@ -60,19 +60,21 @@ impl Sentinel {
     fn own_deadline(&self, now: Millis, master: &Master) -> Option<Millis> {
         match &master.failover {
             Some(failover) => match failover.step {
-                Step::WaitStart if failover.forced => Some(failover.changed + SLOT),
+                Step::WaitStart if failover.forced => Some(failover.changed + self.slot(master)),
                 Step::WaitStart => Some(failover.changed + self.election_patience(master) + 1),
                 Step::SelectReplica => {
-                    let slot = failover.changed + SLOT;
-                    Some(if now < slot { slot } else { failover.changed + self.tunables.ping_period })
+                    let patience = failover.changed + self.news_patience(master);
+                    Some(if now < patience { patience } else { failover.changed + self.tunables.ping_period })
                 }
-                Step::WaitPromotion { promoted } => self.handover_deadline(master.id, promoted),
-                _ => None,
+                Step::WaitPromotion { .. } | Step::ReconfReplicas { .. } => self.progress_deadline(master),
+                Step::SendReplicaofNoOne { .. } | Step::UpdateConfig { .. } => None,
             },
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
             // Nothing starts until the disk is well again, which the cron notices.
             None if self.save_retry.is_some() => None,
-            None => master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * SLOT)),
+            None => {
+                master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * self.slot(master)))
+            }
         }
     }
 
@@ -151,7 +153,7 @@ impl Sentinel {
             }
             return;
         }
-        if now >= since + self.rank(master) * SLOT {
+        if now >= since + self.rank(master) * self.slot(master) {
             self.start_failover(now, id, Cause::Down);
         }
     }
@@ -233,7 +235,8 @@ impl Sentinel {
         self.out.log(Level::Notice, text);
         self.abort(now, id, "-failover-abort-not-elected");
         if nobody_won {
-            let at = now + SLOT + self.random.below(BACK_OFF_SLOTS * SLOT);
+            let slot = self.masters.get(&id).map_or(0, |master| self.slot(master));
+            let at = now + slot + self.random.below(BACK_OFF_SLOTS * slot);
             if let Some(master) = self.masters.get_mut(&id) {
                 master.retry_at = Some(at);
             }
@@ -251,7 +254,7 @@ impl Sentinel {
         if let Some((rival, _)) = rival.filter(|_| !self.planted(Plant::ForceWithoutOwnEpoch)) {
             let beaten = master.votes_for(rival, epoch) >= majority(master);
             // Of two that met in one epoch, one moves on and the other votes for it there.
-            let patience = if me < rival { 0 } else { 2 * SLOT };
+            let patience = if me < rival { 0 } else { 2 * self.slot(master) };
             if beaten || (waited >= patience && tries >= FORCED_TRIES) {
                 self.abort(now, id, "-failover-abort-not-elected");
                 return true;
@@ -263,7 +266,7 @@ impl Sentinel {
         }
         let connected = |peer: &&Peer| self.links[&peer.link].cmd.is_up();
         let all_answered = master.peers.values().filter(connected).all(|peer| peer.answered >= Some(epoch));
-        if all_answered || waited >= SLOT || self.planted(Plant::ForceWithoutOwnEpoch) {
+        if all_answered || waited >= self.slot(master) || self.planted(Plant::ForceWithoutOwnEpoch) {
             self.elected(now, id);
             return true;
         }

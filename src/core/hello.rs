@@ -194,10 +194,22 @@ impl Sentinel {
         }
     }
 
-    pub(super) fn add_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) {
+    /// A peer that we had not heard of for this master.
+    fn add_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) {
+        let peer = self.insert_peer(now, id, run_id, addr);
+        let Some(master) = self.masters.get(&id) else { return };
+        let text = self.out.peer(master, &master.peers[&peer]);
+        self.out.event(Level::Notice, "+sentinel", text);
+        self.reconsider(id);
+        // A peer already linked for another master need not wait for a new connection to be greeted.
+        self.hello_to_peer(now, id, peer);
+    }
+
+    /// The same without a word about it: the file knew it.
+    pub(super) fn insert_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) -> PeerId {
         let link = self.peer_link(now, run_id, addr, id);
         let peer = PeerId(self.fresh_id());
-        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(master) = self.masters.get_mut(&id) else { return peer };
         master.peers.insert(
             peer,
             Peer {
@@ -222,11 +234,8 @@ impl Sentinel {
                 hello_asked: None,
             },
         );
-        let text = self.out.peer(master, &master.peers[&peer]);
-        self.out.event(Level::Notice, "+sentinel", text);
         self.reconsider(id);
-        // A peer already linked for another master need not wait for a new connection to be greeted.
-        self.hello_to_peer(now, id, peer);
+        peer
     }
 
     /// A known peer has a new address: under every master, and its link goes there.

@@ -221,12 +221,21 @@ impl Sentinel {
     }
 
     /// A new replica, linked and announced.
+    /// A replica that we have not heard of before.
     pub(super) fn add_replica(&mut self, now: Millis, id: MasterId, addr: Addr) {
+        let replica = self.insert_replica(now, id, addr);
+        self.announce_replica(id, replica);
+    }
+
+    /// The same without a word about it: the file knew it.
+    pub(super) fn insert_replica(&mut self, now: Millis, id: MasterId, addr: Addr) -> ReplicaId {
         let replica = ReplicaId(self.fresh_id());
         let link = self.add_link(now, addr.clone(), Owner::Replica(id, replica));
-        let Some(master) = self.masters.get_mut(&id) else { return };
-        master.replicas.insert(replica, Replica::new(replica, Node::new(addr, link, Role::Replica, now), now));
-        self.announce_replica(id, replica);
+        if let Some(master) = self.masters.get_mut(&id) {
+            master.replicas.insert(replica, Replica::new(replica, Node::new(addr, link, Role::Replica, now), now));
+        }
+        self.claims.touch();
+        replica
     }
 
     pub(super) fn announce_replica(&mut self, id: MasterId, replica: ReplicaId) {

@@ -5,6 +5,7 @@ use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
 use super::input::Gone;
 use super::model::{Conn, Expect, Link, Owner};
 use super::outbox::Outbox;
+use super::slot::Measured;
 use super::snapshot::Settings;
 use super::{Effect, Plant, Sentinel};
 use crate::base::Millis;
@@ -40,6 +41,8 @@ impl Link {
             ping_sent: now,
             last_ok: now,
             last_pong: now,
+            way: Measured::default(),
+            peer_save: Measured::default(),
             cmd_dialled: None,
             pubsub_dialled: None,
             cmd_free_redial: false,

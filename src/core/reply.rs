@@ -120,6 +120,7 @@ impl Sentinel {
     }
 
     fn ping_reply(&mut self, now: Millis, id: LinkId, reply: &Reply) {
+        self.note_pong(now, id);
         let deaf = self.planted(Plant::DeafToMasters);
         let Some(link) = self.links.get_mut(&id) else { return };
         link.last_pong = now;
@@ -198,6 +199,7 @@ impl Sentinel {
     }
 
     fn ask_reply(&mut self, now: Millis, id: MasterId, peer: PeerId, epoch: u64, sought: bool, reply: &Reply) {
+        self.note_answer(now, id, peer, sought);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(peer) = master.peers.get_mut(&peer) else { return };
         peer.asking = false;

@@ -54,8 +54,11 @@ impl Sentinel {
         if replica.priority == 0 && !self.planted(Plant::PromotePriorityZero) {
             return Some("its priority is 0".into());
         }
-        let since_down = master.node.sdown.map_or(0, |since| now.since(since));
-        let limit = since_down + master.settings.down_after.saturating_mul(10);
+        // SDOWN may come late, after TILT or a pause: then the replicas were cut off long before it, and would all be refused
+        // for ever. So what counts is how long the master has been silent, where that is longer.
+        let silent_since = |since: Millis| since.min(master.last_alive(&self.links[&master.node.link]));
+        let master_silent = master.node.sdown.map_or(0, |since| now.since(silent_since(since)));
+        let limit = master_silent + master.settings.down_after.saturating_mul(10);
         if replica.link_down_ms > limit {
             return Some(format!(
                 "its link to the master was down for {} ms, more than the {limit} that are allowed",

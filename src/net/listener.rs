@@ -41,7 +41,7 @@ pub(super) enum Accept {
 }
 
 impl Listener {
-    pub(super) fn bind(addr: SocketAddr, backlog: u32) -> io::Result<Listener> {
+    pub(super) fn bind(addr: SocketAddr, backlog: u32, mark: Option<u32>) -> io::Result<Listener> {
         let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
         // A restart must not wait for the connections of the process before.
         socket.set_reuse_address(true)?;
@@ -50,6 +50,10 @@ impl Listener {
             socket.set_only_v6(true)?;
         }
         socket.set_nonblocking(true)?;
+        if let Some(mark) = mark {
+            // What it accepts inherits the mark.
+            socket.set_mark(mark)?;
+        }
         socket.bind(&addr.into())?;
         socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
         Ok(Listener::new(Door::Tcp(TcpListener::from_std(socket.into()))))

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use mio::{Events, Interest, Poll};
 use slab::Slab;
+use socket2::SockRef;
 
 use super::listener::Listener;
 use super::signals::{Signals, WAKER, Waker};
@@ -44,6 +45,8 @@ pub struct Reactor {
     pub(super) turn: u64,
     pub(super) stopping: bool,
     pub(super) accepts_per_turn: usize,
+    /// For TCP sockets.
+    mark: Option<u32>,
 
     pub(super) entries: Slab<Entry>,
     generations: u32,
@@ -83,6 +86,7 @@ impl Reactor {
             turn: 1,
             stopping: false,
             accepts_per_turn: limits::ACCEPTS_PER_TURN,
+            mark: None,
             entries: Slab::new(),
             generations: 0,
             streams: 0,
@@ -103,7 +107,7 @@ impl Reactor {
 
     /// Listens on `addr`; port 0 takes a free one, see [`Reactor::local_addr`]. A v6 address takes no v4 connections.
     pub fn listen(&mut self, addr: SocketAddr, backlog: u32) -> io::Result<Token> {
-        self.add_listener(Listener::bind(addr, backlog)?)
+        self.add_listener(Listener::bind(addr, backlog, self.mark)?)
     }
 
     /// Takes connections from a Unix socket that was bound elsewhere: its file is nobody's business here.
@@ -116,6 +120,18 @@ impl Reactor {
         self.accepts_per_turn = count.max(1);
     }
 
+    /// Puts a mark on the packets of TCP sockets that listen or connect from now on (SO_MARK).
+    ///
+    /// # Errors
+    ///
+    /// The system's, most often that this needs CAP_NET_ADMIN. Then sockets stay as they are.
+    pub fn set_mark(&mut self, mark: u32) -> io::Result<()> {
+        let trial = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+        SockRef::from(&trial).set_mark(mark)?;
+        self.mark = Some(mark);
+        Ok(())
+    }
+
     /// Starts to connect to `to`, from our address `from` if given. What came of it is reported by `connected` or
     /// `closed`, also when it failed at once.
     ///
@@ -123,7 +139,7 @@ impl Reactor {
     ///
     /// There is no stream when the families of the two addresses differ or the system has no socket left.
     pub fn connect(&mut self, to: SocketAddr, from: Option<IpAddr>) -> io::Result<Token> {
-        let stream = Stream::connect(to, from)?;
+        let stream = Stream::connect(to, from, self.mark)?;
         self.add_stream(stream)
     }
 
@@ -134,7 +150,7 @@ impl Reactor {
     /// As for [`Reactor::connect`].
     pub fn connect_tls(&mut self, to: SocketAddr, from: Option<IpAddr>, connector: &Connector) -> io::Result<Token> {
         let session = Session::connect(connector, to.ip()).map_err(io::Error::other)?;
-        let mut stream = Stream::connect(to, from)?;
+        let mut stream = Stream::connect(to, from, self.mark)?;
         stream.tls = Some(Box::new(session));
         self.add_stream(stream)
     }

@@ -165,7 +165,7 @@ impl Stream {
 
     /// Starts to connect. An address that cannot be used or a peer that refuses at once gives a stream that has ended;
     /// an error means that there was no socket to be had or that the families differ.
-    pub(super) fn connect(to: SocketAddr, from: Option<IpAddr>) -> io::Result<Stream> {
+    pub(super) fn connect(to: SocketAddr, from: Option<IpAddr>, mark: Option<u32>) -> io::Result<Stream> {
         if from.is_some_and(|from| from.is_ipv4() != to.is_ipv4()) {
             let text = "source and destination are of different address families";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -173,6 +173,9 @@ impl Stream {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
+        if let Some(mark) = mark {
+            socket.set_mark(mark)?;
+        }
         let bound = from.map_or(Ok(()), |from| socket.bind(&SocketAddr::new(from, 0).into()));
         let outcome = bound.and_then(|()| socket.connect(&to.into()));
         let mut stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), Some(to), true);

@@ -3,8 +3,8 @@
 use super::boot::StartError;
 use super::save;
 use crate::acl::{Acl, DEFAULT, Refused, Settings};
-use crate::command;
-use crate::config::{Declared, ServerOptions};
+use crate::command::{self, Names};
+use crate::config::{Declared, Renamed, ServerOptions};
 use std::io;
 use std::path::Path;
 
@@ -35,6 +35,19 @@ pub fn load(options: &ServerOptions, users: &[Declared]) -> Result<Acl, StartErr
         .map_err(|why| aborted(format!("Error loading ACLs, opening file '{}': {why}", options.aclfile)))?;
     acl.load(&text, &options.aclfile).map_err(aborted)?;
     Ok(acl)
+}
+
+/// What clients call the commands, as the `rename-command` lines have it.
+pub fn names(renamed: &[Renamed]) -> Result<Names, StartError> {
+    let mut names = Names::default();
+    for Renamed { old, new, error } in renamed {
+        names.rename(old, new).map_err(|why| {
+            let mut error = error.clone();
+            why.text().clone_into(&mut error.message);
+            StartError::new(error.to_string())
+        })?;
+    }
+    Ok(names)
 }
 
 fn wrong(user: &Declared, refused: &Refused) -> StartError {

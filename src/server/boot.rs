@@ -3,7 +3,7 @@
 use super::clients::Sockets;
 use super::desk::Desk;
 use super::links::Links;
-use super::listen::SocketFile;
+use super::listen::{SocketFile, SocketRights};
 use super::notify::{Supervisor, Watchdog};
 use super::resolver::Resolver;
 use super::save::ConfigFile;
@@ -12,8 +12,8 @@ use super::syslog::Syslog;
 use super::tls::{self, Tls};
 use super::{Shell, access, listen, sys};
 use crate::acl::Acl;
-use crate::command::{CpuTimes, Facts};
-use crate::config::{Check, Loaded, Must, ServerOptions};
+use crate::command::{CpuTimes, Facts, Names};
+use crate::config::{Check, Loaded, Must, OomScoreAdj, ServerOptions};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
 use crate::net::{Handler, Reactor};
 use ::log::{info, warn};
@@ -68,13 +68,19 @@ impl StartUp {
         check_listening(options)?;
         source_address(options)?;
         enter(&self.loaded.checks)?;
-        access::load(options, &self.loaded.users)?;
-        let (_, notes) = Tls::load(&options.tls).map_err(no_tls)?;
+        let acl = access::load(options, &self.loaded.users)?;
+        access::names(&self.loaded.renamed)?;
+        let (_, mut notes) = Tls::load(&options.tls).map_err(no_tls)?;
+        let mut public = Vec::new();
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
-            listen::addresses(host, main_port(options))
+            let addresses = listen::addresses(host, main_port(options))
                 .map_err(|why| StartError::new(format!("bind: '{host}' is no address of this machine: {why}.")))?;
+            public.extend(addresses);
         }
+        super::log::may_write(Path::new(&options.logfile)).map_err(|why| no_log(options, &why))?;
+        notes.extend(access::doubt(options, &acl));
+        notes.extend(doubt_openness(options, &acl, &public).map(str::to_owned));
         Ok(notes)
     }
 }
@@ -92,7 +98,10 @@ impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp { loaded: Loaded { server: options, snapshot, users, notes, checks }, config_file } = start_up;
+        let StartUp {
+            loaded: Loaded { server: options, snapshot, users, renamed, notes, ignored, checks },
+            config_file,
+        } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = executable();
@@ -101,17 +110,25 @@ impl Server {
         let source = source_address(&options)?;
         enter(&checks)?;
         let acl = access::load(&options, &users)?;
+        let names = access::names(&renamed)?;
         let logfile_given = !options.logfile.is_empty();
         let logfile = logfile_given.then(|| Path::new(&options.logfile));
         let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
-        super::log::start(logfile, syslog, options.loglevel)
-            .map_err(|why| StartError::new(format!("Can't open the log file {}: {why}", options.logfile)))?;
-        announce(&config_file, &notes);
+        super::log::start(logfile, syslog, options.log_style, options.loglevel)
+            .map_err(|why| no_log(&options, &why))?;
+        announce(&config_file, &notes, &ignored);
         if let Some(doubt) = access::doubt(&options, &acl) {
             warn!("{doubt}");
         }
-        let mut outcome =
-            Server::bring_up(options, acl, snapshot, file, source, config_file.display().to_string(), executable);
+        let mut outcome = Server::bring_up(
+            options,
+            (acl, names),
+            snapshot,
+            file,
+            source,
+            config_file.display().to_string(),
+            executable,
+        );
         if let Err(why) = &mut outcome
             && logfile_given
         {
@@ -124,7 +141,7 @@ impl Server {
     /// The part of the start that can be told in the log.
     fn bring_up(
         options: ServerOptions,
-        acl: Acl,
+        (acl, names): (Acl, Names),
         mut snapshot: Snapshot,
         file: ConfigFile,
         source: Option<IpAddr>,
@@ -141,6 +158,7 @@ impl Server {
             .signals(&[libc::SIGTERM, libc::SIGINT, libc::SIGCHLD, libc::SIGHUP])
             .map_err(|why| broken("handling signals", &why))?;
         reactor.set_accepts_per_turn(options.accepts_per_turn as usize);
+        mark_packets(&mut reactor, options.socket_mark);
         let mut listen_on = |port| match port {
             0 => Ok(Vec::new()),
             _ if options.bind.is_empty() => Ok(Vec::new()),
@@ -153,7 +171,10 @@ impl Server {
         let socket_file = listen_unix(&mut reactor, &options)?;
         warn_if_backlog_is_cut(&options);
         let strangers = if tls::keeps_strangers_out(&options.tls) { &[] } else { secure.as_slice() };
-        warn_if_open(&options, &acl, &plain.iter().chain(strangers).map(|(_, address)| *address).collect::<Vec<_>>());
+        let reachable: Vec<SocketAddr> = plain.iter().chain(strangers).map(|(_, address)| *address).collect();
+        if let Some(doubt) = doubt_openness(&options, &acl, &reachable) {
+            warn!("{doubt}");
+        }
 
         // From here on a failure shows in the log only.
         let (supervisor, missing) = Supervisor::find(options.supervised);
@@ -164,7 +185,13 @@ impl Server {
         if background {
             sys::daemonize().map_err(|why| broken("going to the background", &why))?;
         }
+        say_oom_score(&options);
         let pidfile = write_pidfile(&options, background);
+        // Only now: another process with these files would hold these ports.
+        file.remove_leftovers();
+        if !options.aclfile.is_empty() {
+            super::save::remove_leftovers(Path::new(&options.aclfile));
+        }
 
         let unnamed = snapshot.myid.is_none();
         let myid = match snapshot.myid {
@@ -193,6 +220,7 @@ impl Server {
         facts.cpu_times = cpu_times;
         facts.is_executable = |path| sys::may_execute(Path::new(path));
         facts.entropy = |bytes| sys::entropy(bytes).is_ok();
+        facts.names = names;
         facts.aclfile.clone_from(&options.aclfile);
         facts.read_file = access::read_file;
         facts.write_file = access::write_file;
@@ -225,7 +253,6 @@ impl Server {
             now,
             wake: None,
             watchdog: Watchdog::find(supervisor, now),
-            sampled: now,
             housekept: now,
             began: None,
         };
@@ -304,6 +331,10 @@ fn announced_port(options: &ServerOptions) -> u16 {
     if secure || options.port == 0 { options.tls.port } else { options.port }
 }
 
+fn no_log(options: &ServerOptions, why: &io::Error) -> StartError {
+    StartError::new(format!("Can't open the log file {}: {why}", options.logfile))
+}
+
 fn no_tls(why: String) -> StartError {
     StartError::new(format!("Failed to configure TLS. {why}"))
 }
@@ -320,9 +351,41 @@ fn listen_unix(reactor: &mut Reactor, options: &ServerOptions) -> Result<Option<
         return Ok(None);
     }
     let path = Path::new(&options.unixsocket);
-    SocketFile::listen(reactor, path, options.unixsocketperm, options.tcp_backlog)
-        .map(Some)
-        .map_err(|why| StartError::new(format!("Failed opening Unix socket {}: {why}", options.unixsocket)))
+    let failed =
+        |why: &dyn fmt::Display| StartError::new(format!("Failed opening Unix socket {}: {why}", path.display()));
+    let group = match options.unixsocketgroup.as_str() {
+        "" => None,
+        name => match sys::group_id(name) {
+            Some(id) => Some(id),
+            None => return Err(failed(&format_args!("there is no group '{name}'"))),
+        },
+    };
+    let rights = SocketRights { mode: options.unixsocketperm, group };
+    SocketFile::listen(reactor, path, rights, options.tcp_backlog).map(Some).map_err(|why| failed(&why))
+}
+
+/// Marking needs a right (CAP_NET_ADMIN) that a Sentinel seldom has; it can work without.
+fn mark_packets(reactor: &mut Reactor, mark: u32) {
+    if mark != 0
+        && let Err(why) = reactor.set_mark(mark)
+    {
+        warn!("socket-mark-id is without effect, the system refuses the mark {mark}: {why}");
+    }
+}
+
+/// How readily we are killed when memory runs out. Less readily than we were started with is root's to say.
+fn say_oom_score(options: &ServerOptions) {
+    const FILE: &str = "/proc/self/oom_score_adj";
+    let base = || std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    let score: i32 = match options.oom_score_adj {
+        OomScoreAdj::No => return,
+        OomScoreAdj::Relative => base() + options.oom_score,
+        OomScoreAdj::Absolute => options.oom_score,
+    };
+    let score = score.clamp(-1000, 1000);
+    if let Err(why) = std::fs::write(FILE, score.to_string()) {
+        warn!("oom-score-adj is without effect, the system refuses {score}: {why}");
+    }
 }
 
 /// The kernel has a bound of its own, and keeps silent about it.
@@ -353,12 +416,15 @@ fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError>
     }
 }
 
-fn announce(config_file: &Path, notes: &[String]) {
+fn announce(config_file: &Path, notes: &[String], ignored: &[&str]) {
     let version = env!("CARGO_PKG_VERSION");
     info!("watchfire {version} is starting: a Sentinel for Redis and Valkey, pid {}", std::process::id());
     info!("Configuration and state are in {}", config_file.display());
+    if !ignored.is_empty() {
+        info!("{}: accepted, but without meaning for a Sentinel", ignored.join(", "));
+    }
     for note in notes {
-        info!("{note}");
+        warn!("{note}");
     }
 }
 
@@ -389,14 +455,12 @@ fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, St
     }
 }
 
-fn warn_if_open(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) {
+fn doubt_openness(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) -> Option<&'static str> {
     let public = listeners.iter().any(|address| !address.ip().is_loopback());
-    if public && !options.protected_mode && acl.default_user().is_open() {
-        warn!(
-            "Anybody who reaches this port can reconfigure this Sentinel: the default user needs no password, and there is no \
-             protected-mode."
-        );
-    }
+    (public && !options.protected_mode && acl.default_user().is_open()).then_some(
+        "Anybody who reaches this port can reconfigure this Sentinel: the default user needs no password, and there is no \
+         protected-mode.",
+    )
 }
 
 /// Written when asked for, or in the background, where it is how we are found again.

@@ -12,7 +12,7 @@ use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -104,9 +104,18 @@ pub struct SocketFile {
     identity: Option<(u64, u64)>,
 }
 
+/// Who may connect to a Unix socket.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketRights {
+    /// 0: as the umask has it.
+    pub mode: u32,
+    /// The group of the file; `None` is ours.
+    pub group: Option<u32>,
+}
+
 impl SocketFile {
-    /// Listens on `path`; with `mode` 0 the umask says who may connect.
-    pub fn listen(reactor: &mut Reactor, path: &Path, mode: u32, backlog: u32) -> io::Result<SocketFile> {
+    pub fn listen(reactor: &mut Reactor, path: &Path, rights: SocketRights, backlog: u32) -> io::Result<SocketFile> {
+        let SocketRights { mode, group } = rights;
         let path = std::path::absolute(path)?;
         remove_abandoned(&path)?;
         let socket = if mode == 0 {
@@ -117,6 +126,9 @@ impl SocketFile {
             fs::set_permissions(&path, Permissions::from_mode(mode))?;
             socket
         };
+        if group.is_some() {
+            chown(&path, None, group)?;
+        }
         reactor.listen_unix(socket, backlog)?;
         Ok(SocketFile { identity: identity(&path), path })
     }
@@ -160,7 +172,9 @@ mod tests {
     fn only_an_abandoned_socket_is_taken_over_and_only_our_own_file_is_removed() {
         let path = std::env::temp_dir().join(format!("watchfire-listen-{}", std::process::id()));
         let mut reactor = Reactor::new(sys::clock).unwrap();
-        let mut listen = || SocketFile::listen(&mut reactor, &path, 0o640, 5);
+        let group = Some(fs::metadata(std::env::temp_dir()).unwrap().gid()).filter(|_| sys::is_root());
+        let rights = SocketRights { mode: 0o640, group };
+        let mut listen = || SocketFile::listen(&mut reactor, &path, rights, 5);
         fs::write(&path, "not a socket").unwrap();
         assert_eq!(listen().unwrap_err().kind(), io::ErrorKind::AddrInUse);
         assert_eq!(fs::read(&path).unwrap(), b"not a socket");

@@ -6,7 +6,8 @@
 //!
 //! `X` is the role letter of a Sentinel; the sign before the text is the level: `.` debug, `-` verbose,
 //! `*` notice, `#` warning. Redis has two levels below notice and `log` has two below info, so verbose is
-//! [`log::Level::Debug`] and debug is [`log::Level::Trace`].
+//! [`log::Level::Debug`] and debug is [`log::Level::Trace`]. `log-format` and `log-timestamp-format` give the shapes of
+//! Valkey 9 instead.
 //!
 //! **Rotation.** redis-sentinel opens the log file anew for every line, so that logrotate may rename it and
 //! expect the next line in a new file, without a signal. Here the file stays open (`O_APPEND`, so that
@@ -16,7 +17,7 @@
 
 use super::sys;
 use super::syslog::Syslog;
-use crate::config::LogLevel;
+use crate::config::{LogLevel, LogStyle, TimeStyle};
 use crate::core::Level;
 use log::LevelFilter;
 use std::borrow::Cow;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Starts the log of the process: on standard output, or in `file`; and to `syslog` as well, if given.
-pub fn start(file: Option<&Path>, syslog: Option<Syslog>, level: LogLevel) -> io::Result<()> {
+pub fn start(file: Option<&Path>, syslog: Option<Syslog>, style: LogStyle, level: LogLevel) -> io::Result<()> {
     let target = match file {
         None => env_logger::Target::Stdout,
         Some(path) => env_logger::Target::Pipe(Box::new(LogFile::open(path)?)),
@@ -39,7 +40,7 @@ pub fn start(file: Option<&Path>, syslog: Option<Syslog>, level: LogLevel) -> io
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let text = record.args().to_string();
             let text = printable(&text);
-            let line = line(std::process::id(), now.as_millis(), record.level(), &text);
+            let line = line(style, std::process::id(), now.as_millis(), record.level(), &text);
             if let Some(syslog) = &syslog {
                 syslog.say(record.level(), now.as_secs(), &text);
             }
@@ -49,6 +50,24 @@ pub fn start(file: Option<&Path>, syslog: Option<Syslog>, level: LogLevel) -> io
         .map_err(io::Error::other)?;
     set_level(level);
     Ok(())
+}
+
+/// Whether a log file could be opened, without making one.
+pub fn may_write(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    match OpenOptions::new().append(true).open(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            match std::fs::metadata(folder) {
+                Ok(_) if sys::may_write_in(folder) => Ok(()),
+                Ok(_) => Err(io::ErrorKind::PermissionDenied.into()),
+                Err(why) => Err(why),
+            }
+        }
+        other => other.map(drop),
+    }
 }
 
 /// Logs from now on what is at least as important as `level`.
@@ -74,27 +93,34 @@ pub fn level_of(level: Level) -> log::Level {
 }
 
 /// One finished line. `wall_ms` counts from 1970.
-fn line(pid: u32, wall_ms: u128, level: log::Level, text: &str) -> String {
-    let at = sys::local_time(i64::try_from(wall_ms / 1000).unwrap_or(0));
-    let sign = match level {
-        log::Level::Error | log::Level::Warn => '#',
-        log::Level::Info => '*',
-        log::Level::Debug => '-',
-        log::Level::Trace => '.',
+fn line(style: LogStyle, pid: u32, wall_ms: u128, level: log::Level, text: &str) -> String {
+    let (sign, word) = match level {
+        log::Level::Error | log::Level::Warn => ('#', "warning"),
+        log::Level::Info => ('*', "notice"),
+        log::Level::Debug => ('-', "info"),
+        log::Level::Trace => ('.', "debug"),
     };
-    let mut line = format!(
-        "{pid}:X {:02} {} {} {:02}:{:02}:{:02}.{:03} {sign} ",
-        at.day,
-        sys::MONTHS[at.month],
-        at.year,
-        at.hour,
-        at.minute,
-        at.second,
-        wall_ms % 1000
-    );
-    line.push_str(text);
-    line.push('\n');
-    line
+    let time = time(style.time, wall_ms);
+    if style.logfmt {
+        // Valkey's way out of quoting: a double quote becomes a single one.
+        let text = text.replace('"', "'");
+        return format!("pid={pid} role=sentinel timestamp=\"{time}\" level={word} message=\"{text}\"\n");
+    }
+    format!("{pid}:X {time} {sign} {text}\n")
+}
+
+fn time(style: TimeStyle, wall_ms: u128) -> String {
+    if style == TimeStyle::Milliseconds {
+        return wall_ms.to_string();
+    }
+    let at = sys::local_time(i64::try_from(wall_ms / 1000).unwrap_or(0));
+    let of_day = format_args!("{:02}:{:02}:{:02}.{:03}", at.hour, at.minute, at.second, wall_ms % 1000);
+    if style == TimeStyle::Legacy {
+        return format!("{:02} {} {} {of_day}", at.day, sys::MONTHS[at.month], at.year);
+    }
+    let sign = if at.offset < 0 { '-' } else { '+' };
+    let (hours, minutes) = (at.offset.abs() / 60, at.offset.abs() % 60);
+    format!("{}-{:02}-{:02}T{of_day}{sign}{hours:02}:{minutes:02}", at.year, at.month + 1, at.day)
 }
 
 /// What peers and clients send ends up in the log: a line break of theirs must not forge a line of ours.
@@ -150,6 +176,7 @@ mod tests {
 
     #[test]
     fn a_line_has_the_shape_of_redis_and_cannot_be_forged() {
+        let line = |pid, wall, level, text: &str| line(LogStyle::default(), pid, wall, level, text);
         let text = line(42, 1_000_000_000_007, log::Level::Warn, &printable("+sdown a\nb"));
         let words: Vec<&str> = text.split(' ').collect();
         assert_eq!(words[0], "42:X");
@@ -160,6 +187,22 @@ mod tests {
         for (level, sign) in [(log::Level::Info, '*'), (log::Level::Debug, '-'), (log::Level::Trace, '.')] {
             assert!(line(1, 0, level, "x").ends_with(&format!(" {sign} x\n")));
         }
+    }
+
+    #[test]
+    fn the_shapes_of_valkey() {
+        let shaped = |logfmt, time| {
+            let text = printable("+monitor master \"m\"\n");
+            line(LogStyle { logfmt, time }, 42, 1_000_000_000_007, log::Level::Warn, &text)
+        };
+        let expected =
+            "pid=42 role=sentinel timestamp=\"1000000000007\" level=warning message=\"+monitor master 'm'\\n\"\n";
+        assert_eq!(shaped(true, TimeStyle::Milliseconds), expected);
+        let text = shaped(false, TimeStyle::Iso8601);
+        let stamp = text.strip_prefix("42:X ").and_then(|rest| rest.split_once(' ')).expect("a time and a text").0;
+        assert!(stamp.starts_with("2001-09-0") && stamp.contains(":46:40.007"), "{text}");
+        let zone = stamp.split_at(stamp.len() - 6).1;
+        assert!(zone.starts_with(['+', '-']) && zone.contains(':'), "{text}");
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct LocalTime {
     pub hour: i32,
     pub minute: i32,
     pub second: i32,
+    /// East of Greenwich, in minutes.
+    pub offset: i64,
 }
 
 /// The months as logs name them, whatever the language of the machine.
@@ -55,6 +57,7 @@ pub fn local_time(seconds: i64) -> LocalTime {
         hour: parts.tm_hour,
         minute: parts.tm_min,
         second: parts.tm_sec,
+        offset: parts.tm_gmtoff / 60,
     }
 }
 
@@ -182,11 +185,36 @@ pub fn with_new_files<T>(mode: u32, work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Whom the files that we make belong to.
+#[must_use]
+pub fn user() -> u32 {
+    // SAFETY: takes and touches nothing.
+    unsafe { libc::geteuid() }
+}
+
 /// True for the super-user, the only one who may give files away.
 #[must_use]
 pub fn is_root() -> bool {
-    // SAFETY: takes and touches nothing.
-    unsafe { libc::geteuid() == 0 }
+    user() == 0
+}
+
+/// The number of a group, known by name or by that number.
+#[must_use]
+pub fn group_id(group: &str) -> Option<u32> {
+    let name = CString::new(group).ok()?;
+    // SAFETY: the name is a live, NUL-terminated string. What comes back belongs to libc and lives until the next call of
+    // this family; nobody else makes one (there is a single thread at the start), and only a number is copied out.
+    let found = unsafe { libc::getgrnam(name.as_ptr()).as_ref().map(|entry| entry.gr_gid) };
+    found.or_else(|| group.parse().ok())
+}
+
+/// Whether there is a folder of that path in which we may make files.
+#[must_use]
+pub fn may_write_in(folder: &Path) -> bool {
+    let Ok(text) = CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the pointer is to a live, NUL-terminated string.
+    let allowed = unsafe { libc::access(text.as_ptr(), libc::W_OK | libc::X_OK) == 0 };
+    allowed && folder.is_dir()
 }
 
 /// Whether there is a file of that path that we may execute.
@@ -265,6 +293,7 @@ mod tests {
         assert!(open_files(3).unwrap() >= 3);
         assert!(system_name().starts_with("Linux "), "{}", system_name());
         assert_eq!(umask(), umask());
+        assert_eq!((group_id("root"), group_id("77"), group_id("no such group")), (Some(0), Some(77), None));
         assert!(cpu_time().user >= 0.0);
         assert!(may_execute(Path::new("/bin/sh")));
         assert!(!may_execute(Path::new("/bin")) && !may_execute(Path::new("/no/such/file")));
