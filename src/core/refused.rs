@@ -92,6 +92,8 @@ impl Sentinel {
         };
         if !stands && let Some(link) = self.links.get_mut(&id) {
             link.refusals = None;
+            // Without a run the next attempt may be nearer than on its grid.
+            self.reconsider_users(id);
         }
     }
 
