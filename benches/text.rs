@@ -7,8 +7,11 @@ use std::io;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
+use watchfire::acl::{self, Acl};
+use watchfire::base::Millis;
+use watchfire::command::{Clients, Facts, Stats, World, catalog, dispatch};
 use watchfire::config::{ServerOptions, Source, read, rewrite};
-use watchfire::core::Snapshot;
+use watchfire::core::{RunId, Snapshot};
 use watchfire::resp::{Argv, Proto, Reply, ReplyDecoder, RequestDecoder, Writer, request};
 
 use group::{Group, INFO, hello, snapshot};
@@ -108,6 +111,33 @@ fn write_map_of_40(bencher: Bencher) {
     bencher.bench_local(|| {
         out.clear();
         Writer::new(&mut out, Proto::Resp3).reply(black_box(&map));
+    });
+}
+
+/// INFO while so many clients are connected: their number must not show.
+#[divan::bench(args = [1, 1_000, 12_000])]
+fn info_beside_clients(bencher: Bencher, count: usize) {
+    let mut group = Group::calm(1);
+    let mut clients = Clients::new();
+    let ids: Vec<_> =
+        (0..count).map(|_| clients.connect(group.now, "127.0.0.1:1".into(), "127.0.0.1:2".into())).collect();
+    let mut acl = Acl::new(catalog(), acl::Settings::default());
+    let facts = Facts::new(RunId::parse(&[b'a'; 40]).expect("forty digits"));
+    let (mut stats, mut wishes) = (Stats::default(), Vec::new());
+    let argv = Argv::from_slices(&[b"INFO"]);
+    bencher.bench_local(|| {
+        let mut world = World {
+            now: Millis(1_000_000),
+            wall_ms: 0,
+            sentinel: &mut group.core,
+            clients: &mut clients,
+            acl: &mut acl,
+            facts: &facts,
+            stats: &mut stats,
+            wishes: &mut wishes,
+        };
+        dispatch(&mut world, ids[0], &argv);
+        clients.get_mut(ids[0]).expect("it is there").out.clear();
     });
 }
 

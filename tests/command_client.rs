@@ -203,7 +203,8 @@ fn tracking_is_accepted_and_remembered_because_clients_insist() {
             "*6\r\n$5\r\nflags\r\n*3\r\n$2\r\non\r\n$5\r\noptin\r\n$11\r\ncaching-yes\r\n$8\r\nredirect\r\n:0\r\n\
              $8\r\nprefixes\r\n*0\r\n",
         ),
-        ("PING", "+PONG\r\n"),
+        // No Sentinel knows RESET, so it ends no tracking either; and it is no CLIENT, so it uses up the CACHING.
+        ("RESET", "-ERR unknown command 'RESET', with args beginning with: \r\n"),
         (
             "CLIENT TRACKINGINFO",
             "*6\r\n$5\r\nflags\r\n*2\r\n$2\r\non\r\n$5\r\noptin\r\n$8\r\nredirect\r\n:0\r\n$8\r\nprefixes\r\n*0\r\n",
@@ -250,4 +251,82 @@ fn pausing_and_unblocking_answer_as_the_reference_does() {
             "-ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'. Try CLIENT HELP.\r\n",
         ),
     ]);
+}
+
+/// A figure of INFO.
+fn info(bench: &mut Bench, client: ClientId, name: &str) -> usize {
+    let text = bench.ask(client, "INFO");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|figure| figure.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+}
+
+#[test]
+fn what_info_counts_follows_the_clients_through_all_they_do() {
+    let mut bench = Bench::new();
+    let clients: Vec<ClientId> = (0..4).map(|_| bench.client()).collect();
+    // Who says what; then subscribers, clients with tracking and their prefixes. Debug builds count them all again.
+    let steps: &[(usize, &str, [usize; 3])] = &[
+        (0, "SUBSCRIBE a b", [1, 0, 0]),
+        (0, "PSUBSCRIBE *", [1, 0, 0]),
+        (1, "PSUBSCRIBE x", [2, 0, 0]),
+        (0, "UNSUBSCRIBE", [2, 0, 0]),
+        (0, "PUNSUBSCRIBE nothing", [2, 0, 0]),
+        (0, "PUNSUBSCRIBE", [1, 0, 0]),
+        (2, "CLIENT TRACKING ON BCAST PREFIX a PREFIX b", [1, 1, 2]),
+        (2, "CLIENT TRACKING ON BCAST PREFIX c", [1, 1, 3]),
+        (2, "CLIENT TRACKING ON BCAST PREFIX ca", [1, 1, 3]),
+        (0, "CLIENT TRACKING ON", [1, 2, 3]),
+        (0, "CLIENT TRACKING OFF", [1, 1, 3]),
+        (0, "CLIENT KILL TYPE pubsub", [1, 1, 3]),
+    ];
+    for &(who, line, expected) in steps {
+        bench.ask(clients[who], line);
+        let names = ["pubsub_clients", "tracking_clients", "tracking_total_prefixes"];
+        assert_eq!(names.map(|name| info(&mut bench, clients[3], name)), expected, "{line}");
+    }
+    for (who, expected) in [(1, [0, 1]), (2, [0, 0]), (0, [0, 0])] {
+        bench.clients.remove(clients[who]);
+        assert_eq!(["pubsub_clients", "tracking_clients"].map(|name| info(&mut bench, clients[3], name)), expected);
+    }
+    assert_eq!(info(&mut bench, clients[3], "tracking_total_prefixes"), 0);
+}
+
+#[test]
+fn the_largest_buffers_are_shown_for_a_round_and_then_forgotten() {
+    let mut bench = Bench::new();
+    let [big, small, asking] = [bench.client(), bench.client(), bench.client()];
+    let shown = |bench: &mut Bench| {
+        ["client_recent_max_input_buffer", "client_recent_max_output_buffer"].map(|name| info(bench, asking, name))
+    };
+    for (client, input, output) in [(big, 700, 9_000), (small, 900, 100)] {
+        let client = bench.clients.get_mut(client).expect("it is there");
+        (client.query_buffered, client.out, client.sent) = (input, vec![0; output + 50], 50);
+    }
+    for client in [small, big, small] {
+        bench.clients.note_peaks(client);
+    }
+    assert_eq!(shown(&mut bench), [900, 9_000]);
+    bench.clients.remove(big);
+    bench.clients.next_round();
+    bench.clients.note_peaks(small);
+    assert_eq!(shown(&mut bench), [900, 9_000], "the round before still counts");
+    bench.clients.next_round();
+    bench.clients.note_peaks(small);
+    assert_eq!(shown(&mut bench), [900, 100]);
+}
+
+#[test]
+fn a_client_is_killed_by_its_number_only_if_all_else_fits_too() {
+    let mut bench = Bench::new();
+    let [victim, asking] = [bench.client(), bench.client()];
+    for (line, reply) in [
+        ("CLIENT KILL ID 1 TYPE pubsub", ":0\r\n"),
+        ("CLIENT KILL ID 7", ":0\r\n"),
+        ("CLIENT KILL ID 2", ":0\r\n"),
+        ("CLIENT KILL ID 1 TYPE normal", ":1\r\n"),
+        ("CLIENT KILL ID 1", ":0\r\n"),
+    ] {
+        assert_eq!(bench.ask(asking, line), reply, "{line}");
+    }
+    assert!(bench.clients.get(victim).expect("the shell removes it").killed);
 }

@@ -133,10 +133,10 @@ fn r118_a_subscriber_that_does_not_read_is_cut_off() {
     while (clients.get(id).unwrap().waiting() as u64) < limit.soft {
         clients.publish(b"a", &payload);
     }
-    clients.enforce_soft_limits(Millis(1_000));
-    clients.enforce_soft_limits(Millis(1_000 + limit.soft_ms));
+    clients.enforce_soft_limit(id, Millis(1_000));
+    clients.enforce_soft_limit(id, Millis(1_000 + limit.soft_ms));
     assert_eq!(clients.times_cut_off(), 0);
-    clients.enforce_soft_limits(Millis(1_001 + limit.soft_ms));
+    clients.enforce_soft_limit(id, Millis(1_001 + limit.soft_ms));
     assert_eq!(clients.times_cut_off(), 1);
     assert!(clients.get(id).unwrap().killed);
 
@@ -161,12 +161,12 @@ fn what_is_written_already_does_not_count_against_a_limit_and_who_reads_again_st
         clients.enforce_hard_limit(id);
     };
     give(&mut clients, 199, 100);
-    clients.enforce_soft_limits(Millis(0));
+    clients.enforce_soft_limit(id, Millis(0));
     give(&mut clients, 149, 100);
-    clients.enforce_soft_limits(Millis(1_500));
+    clients.enforce_soft_limit(id, Millis(1_500));
     give(&mut clients, 150, 100);
-    clients.enforce_soft_limits(Millis(2_000));
-    clients.enforce_soft_limits(Millis(3_000));
+    clients.enforce_soft_limit(id, Millis(2_000));
+    clients.enforce_soft_limit(id, Millis(3_000));
     assert_eq!(clients.times_cut_off(), 0);
     give(&mut clients, 200, 100);
     assert_eq!(clients.times_cut_off(), 1);

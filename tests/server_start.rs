@@ -56,6 +56,23 @@ fn the_id_stays_the_same_after_a_crash() {
 }
 
 #[test]
+fn what_a_crash_in_the_middle_of_a_save_left_is_gone_after_the_next_start() {
+    let folder = Folder::new();
+    folder.write("users.acl", "user default on nopass ~* &* +@all\n");
+    let aclfile = format!("aclfile {}\n", folder.path("users.acl").display());
+    let sentinel = Sentinel::start_in(folder, &aclfile, |_| {});
+    for name in ["sentinel.conf", "users.acl"] {
+        sentinel.folder.write(&format!("{name}.watchfire-qwerty"), "half a te");
+        sentinel.folder.write(&format!("{name}.backup"), "precious");
+    }
+    let sentinel = sentinel.again();
+    for name in ["sentinel.conf", "users.acl"] {
+        let is_there = |suffix: &str| sentinel.folder.path(&format!("{name}{suffix}")).exists();
+        assert!(is_there("") && is_there(".backup") && !is_there(".watchfire-qwerty"), "{name}");
+    }
+}
+
+#[test]
 fn a_wrong_line_is_shown_in_a_block_on_stderr_and_the_code_is_1() {
     let folder = Folder::new();
     let conf = folder.write("s.conf", &format!("port {}\nsentinel monitor\nno-such-thing 1\n", free_port()));

@@ -6,6 +6,7 @@
 //! shell acts on them when it drains [`Clients::take_dirty`].
 
 use super::pubsub::Index;
+use super::tally::{Peaks, Tally};
 use crate::acl::DEFAULT;
 use crate::base::Millis;
 use crate::config::OutputLimit;
@@ -92,7 +93,7 @@ pub struct Client {
     pub last_command: &'static str,
     pub reply_mode: ReplyMode,
     pub no_evict: bool,
-    pub tracking: Tracking,
+    tracking: Tracking,
     /// For `CLIENT LIST`, kept by the shell: bytes received that are no complete request yet, bytes moved
     /// in each direction.
     pub query_buffered: usize,
@@ -114,6 +115,16 @@ impl Client {
         self.subs.len() + self.psubs.len()
     }
 
+    #[must_use]
+    pub fn tracking(&self) -> &Tracking {
+        &self.tracking
+    }
+
+    /// `CLIENT CACHING`; `None` once it has had its command.
+    pub(super) fn set_caching(&mut self, caching: Option<bool>) {
+        self.tracking.caching = caching;
+    }
+
     /// Bytes that wait to be written.
     #[must_use]
     pub fn waiting(&self) -> usize {
@@ -130,7 +141,7 @@ impl Client {
 /// All connected clients and the Pub/Sub index over them.
 #[derive(Debug)]
 pub struct Clients {
-    all: BTreeMap<ClientId, Client>,
+    pub(super) all: BTreeMap<ClientId, Client>,
     last_id: u64,
     dirty: Vec<ClientId>,
     deferring: Vec<ClientId>,
@@ -140,6 +151,8 @@ pub struct Clients {
     pub pubsub_limit: OutputLimit,
     pub normal_limit: OutputLimit,
     pub(super) index: Index,
+    pub(super) tally: Tally,
+    pub(super) peaks: Peaks,
 }
 
 impl Default for Clients {
@@ -153,6 +166,8 @@ impl Default for Clients {
             pubsub_limit: OutputLimit::PUBSUB,
             normal_limit: OutputLimit::NONE,
             index: Index::default(),
+            tally: Tally::default(),
+            peaks: Peaks::default(),
         }
     }
 }
@@ -210,6 +225,7 @@ impl Clients {
     pub fn remove(&mut self, id: ClientId) -> Option<Client> {
         let client = self.all.remove(&id)?;
         self.index.forget(id, &client.subs, &client.psubs);
+        self.uncount(&client);
         Some(client)
     }
 
@@ -236,6 +252,11 @@ impl Clients {
     /// Oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Client> {
         self.all.values()
+    }
+
+    /// `CLIENT TRACKING`: these are its settings from now on.
+    pub(super) fn track(&mut self, id: ClientId, tracking: Tracking) {
+        self.change(id, |client| client.tracking = tracking);
     }
 
     /// Puts a client on the list of [`Clients::take_dirty`].
@@ -316,19 +337,14 @@ impl Clients {
         }
     }
 
-    /// Cuts off clients that have let too much pile up for too long; to be called about once a second.
-    pub fn enforce_soft_limits(&mut self, now: Millis) {
-        let (pubsub, normal) = (self.pubsub_limit, self.normal_limit);
-        let mut late = Vec::new();
-        for client in self.all.values_mut() {
-            let limit = if client.subscriptions() > 0 { pubsub } else { normal };
-            if limit.soft == 0 || (client.waiting() as u64) < limit.soft {
-                client.over_soft_limit = None;
-            } else if now.since(*client.over_soft_limit.get_or_insert(now)) > limit.soft_ms {
-                late.push(client.id);
-            }
-        }
-        for id in late {
+    /// Cuts the client off if it has let too much pile up for too long; to be called about once a second.
+    pub fn enforce_soft_limit(&mut self, id: ClientId, now: Millis) {
+        let Some(client) = self.all.get(&id) else { return };
+        let limit = self.limit_of(client);
+        let Some(client) = self.all.get_mut(&id) else { return };
+        if limit.soft == 0 || (client.waiting() as u64) < limit.soft {
+            client.over_soft_limit = None;
+        } else if now.since(*client.over_soft_limit.get_or_insert(now)) > limit.soft_ms {
             self.cut_off(id);
         }
     }

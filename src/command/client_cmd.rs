@@ -130,8 +130,8 @@ pub(super) fn describe(out: &mut Vec<u8>, client: &Client, now: Millis) {
     let mut flags = String::new();
     let marks = [
         (client.subscriptions() > 0, 'P'),
-        (client.tracking.on, 't'),
-        (client.tracking.on && client.tracking.bcast, 'B'),
+        (client.tracking().on, 't'),
+        (client.tracking().on && client.tracking().bcast, 'B'),
         (client.close_after_reply, 'c'),
         (client.killed, 'A'),
         (client.unix, 'U'),
@@ -172,7 +172,7 @@ pub(super) fn describe(out: &mut Vec<u8>, client: &Client, now: Millis) {
     let _ = write!(
         out,
         " redir={} resp={} lib-name=",
-        if client.tracking.on { client.tracking.redirect.cast_signed() } else { -1 },
+        if client.tracking().on { client.tracking().redirect.cast_signed() } else { -1 },
         if client.proto == Proto::Resp3 { 3 } else { 2 },
     );
     out.extend_from_slice(&client.lib_name);
@@ -218,8 +218,16 @@ pub(super) fn kill(call: &mut Call<'_, '_>) {
         }
     };
     let (me, now) = (call.id, call.world.now);
-    let victims: Vec<ClientId> =
-        call.world.clients.iter().filter(|client| filter.takes(client, me, now)).map(|client| client.id).collect();
+    let clients = &*call.world.clients;
+    let victims: Vec<ClientId> = match filter.id {
+        // The usual way to name one, and then nobody else need be looked at.
+        Some(id) => clients.get(ClientId(id)).into_iter().collect::<Vec<_>>(),
+        None => clients.iter().collect(),
+    }
+    .into_iter()
+    .filter(|client| filter.takes(client, me, now))
+    .map(|client| client.id)
+    .collect();
     for &victim in &victims {
         if victim == me {
             call.me().close_after_reply = true;
@@ -382,7 +390,7 @@ pub(super) fn tracking(call: &mut Call<'_, '_>) {
                 at += 1;
             }
             (Some(value), ()) if is("PREFIX") => {
-                let taken = call.me().tracking.prefixes.len() + wanted.prefixes.len();
+                let taken = call.me().tracking().prefixes.len() + wanted.prefixes.len();
                 if taken >= limits::SUBSCRIPTIONS || value.len() > limits::CLIENT_WORD {
                     return call.error(&format!(
                         "ERR A client may have {} prefixes of {} bytes",
@@ -402,17 +410,17 @@ pub(super) fn tracking(call: &mut Call<'_, '_>) {
         at += 1;
     }
     match on_off(&argv[2]) {
-        Some(false) => call.me().tracking = Tracking::default(),
+        Some(false) => call.world.clients.track(call.id, Tracking::default()),
         Some(true) => {
             wanted.on = true;
-            let now = call.me().tracking.clone();
+            let now = call.me().tracking().clone();
             if let Some(complaint) = tracking_conflict(&now, &wanted) {
                 return call.refuse(&[b"ERR ", complaint.as_slice()]);
             }
             let mut prefixes = now.prefixes;
             prefixes.append(&mut wanted.prefixes);
             wanted.prefixes = prefixes;
-            call.me().tracking = wanted;
+            call.world.clients.track(call.id, wanted);
         }
         None => return call.syntax_error(),
     }
@@ -467,7 +475,7 @@ pub(super) fn caching(call: &mut Call<'_, '_>) {
     let word = &call.argv[2];
     let yes = word.eq_ignore_ascii_case(b"yes");
     let no = word.eq_ignore_ascii_case(b"no");
-    let tracking = &mut call.me().tracking;
+    let tracking = call.me().tracking();
     let text = if !tracking.on {
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
     } else if yes && !tracking.optin {
@@ -477,20 +485,20 @@ pub(super) fn caching(call: &mut Call<'_, '_>) {
     } else if !yes && !no {
         "ERR syntax error"
     } else {
-        tracking.caching = Some(yes);
+        call.me().set_caching(Some(yes));
         return call.ok();
     };
     call.error(text);
 }
 
 pub(super) fn getredir(call: &mut Call<'_, '_>) {
-    let tracking = &call.me().tracking;
+    let tracking = call.me().tracking();
     let redirect = if tracking.on { tracking.redirect.cast_signed() } else { -1 };
     call.reply().integer(redirect);
 }
 
 pub(super) fn trackinginfo(call: &mut Call<'_, '_>) {
-    let tracking = call.me().tracking.clone();
+    let tracking = call.me().tracking().clone();
     let marks = [
         (!tracking.on, "off"),
         (tracking.on, "on"),

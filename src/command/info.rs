@@ -1,7 +1,7 @@
 //! `INFO`: five sections, fields in the reference's order and with its names, values that are true.
 
 use super::call::Call;
-use super::{COMPATIBLE_VERSION, Client, SubscriptionKind, World};
+use super::{COMPATIBLE_VERSION, SubscriptionKind, World};
 use crate::core::Master;
 use std::fmt::Write;
 
@@ -75,17 +75,18 @@ fn server(out: &mut String, world: &World<'_>) {
 }
 
 fn clients(out: &mut String, world: &World<'_>) {
-    let count = |wanted: fn(&Client) -> bool| world.clients.iter().filter(|client| wanted(client)).count();
+    let tally = world.clients.tally();
+    let (input, output) = world.clients.recent_peaks();
     out.push_str("# Clients\r\n");
     fields!(out,
         "connected_clients": world.clients.len(),
         "cluster_connections": 0,
         "maxclients": world.facts.maxclients,
-        "client_recent_max_input_buffer": world.clients.iter().map(|client| client.query_buffered).max().unwrap_or(0),
-        "client_recent_max_output_buffer": world.clients.iter().map(Client::waiting).max().unwrap_or(0),
+        "client_recent_max_input_buffer": input,
+        "client_recent_max_output_buffer": output,
         "blocked_clients": 0,
-        "tracking_clients": count(|client| client.tracking.on),
-        "pubsub_clients": count(|client| client.subscriptions() > 0),
+        "tracking_clients": tally.tracking,
+        "pubsub_clients": tally.subscribers,
         "watching_clients": 0,
         "clients_in_timeout_table": 0,
         "total_watched_keys": 0,
@@ -147,7 +148,7 @@ fn stats(out: &mut String, world: &World<'_>) {
         "current_active_defrag_time": 0,
         "tracking_total_keys": 0,
         "tracking_total_items": 0,
-        "tracking_total_prefixes": world.clients.iter().map(|client| client.tracking.prefixes.len()).sum::<usize>(),
+        "tracking_total_prefixes": world.clients.tally().prefixes,
         "unexpected_error_replies": 0,
         "total_error_replies": stats.error_replies,
         "dump_payload_sanitizations": 0,

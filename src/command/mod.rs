@@ -21,6 +21,7 @@ mod names;
 mod pubsub;
 mod sentinel;
 mod table;
+mod tally;
 
 pub use access::{catalog, owes_password};
 pub use client::{Client, ClientId, Clients, Deferred, ReplyMode, Tracking};
@@ -29,6 +30,7 @@ pub use facts::{CpuTimes, Facts, Stats};
 pub use names::{Names, NotRenamed};
 pub use pubsub::Kind as SubscriptionKind;
 pub use table::{CATEGORIES, Command, Found, Table};
+pub use tally::Tally;
 
 use crate::acl::Acl;
 use crate::base::Millis;
@@ -134,7 +136,7 @@ fn finish(world: &mut World<'_>, client: ClientId, mut out: Vec<u8>, start: usiz
     }
     // Meant for the next command of another kind: whatever CLIENT does or refuses lets it stand.
     if !matches!(found, Found::Command(command) if command.full.starts_with("client|")) {
-        asked.tracking.caching = None;
+        asked.set_caching(None);
     }
     // Nothing was published meanwhile: messages come from events, and those are drained after the requests.
     debug_assert!(asked.out.is_empty());

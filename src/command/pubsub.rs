@@ -49,18 +49,22 @@ impl Client {
 impl Clients {
     /// Adds a subscription; returns how many the client has now.
     pub fn subscribe(&mut self, id: ClientId, kind: Kind, name: &[u8]) -> usize {
-        let Some(client) = self.get_mut(id) else { return 0 };
-        client.set_of(kind).insert(name.into());
-        let total = client.subscriptions();
+        let added = self.change(id, |client| {
+            client.set_of(kind).insert(name.into());
+            client.subscriptions()
+        });
+        let Some(total) = added else { return 0 };
         self.map_of(kind).entry(name.into()).or_default().insert(id);
         total
     }
 
     /// Ends a subscription, if there is one; returns how many the client has left.
     pub fn unsubscribe(&mut self, id: ClientId, kind: Kind, name: &[u8]) -> usize {
-        let Some(client) = self.get_mut(id) else { return 0 };
-        client.set_of(kind).remove(name);
-        let total = client.subscriptions();
+        let left = self.change(id, |client| {
+            client.set_of(kind).remove(name);
+            client.subscriptions()
+        });
+        let Some(total) = left else { return 0 };
         take_out(self.map_of(kind), name, id);
         total
     }

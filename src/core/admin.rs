@@ -81,7 +81,7 @@ impl Sentinel {
         id
     }
 
-    /// One master of the file, as it was saved.
+    /// One master of the file, as it was saved. Its replicas and peers are no news, so nothing is said of them.
     pub(super) fn restore(&mut self, now: Millis, saved: &MasterSnapshot) {
         let addr = Addr::new(&saved.host, saved.port);
         let epochs = (saved.config_epoch, saved.leader_epoch);
@@ -100,7 +100,8 @@ impl Sentinel {
             let Some(replica) = self.locate(Addr::new(host, *port)) else { continue };
             let known = self.masters[&id].replicas.values().any(|known| known.node.addr.same(&replica));
             if !replica.same(&addr) && !known {
-                self.add_replica(now, id, replica);
+                self.insert_replica(now, id, replica);
+                self.out.mark_dirty();
             }
         }
         for peer in &saved.known_peers {
@@ -110,7 +111,7 @@ impl Sentinel {
                 && !known
                 && let Some(addr) = self.locate(Addr::new(&peer.host, peer.port))
             {
-                self.add_peer(now, id, peer.run_id, &addr);
+                self.insert_peer(now, id, peer.run_id, &addr);
             }
         }
     }

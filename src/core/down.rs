@@ -1,9 +1,9 @@
 //! Down: subjectively (we alone), objectively (the quorum).
 
-use super::Sentinel;
 use super::ids::MasterId;
 use super::model::{Link, Master, Role};
 use super::snapshot::Settings;
+use super::{Plant, Sentinel};
 use crate::base::Millis;
 
 /// An answer about a master, and the vote in it, is forgotten after this many ask periods.
@@ -67,6 +67,11 @@ impl Sentinel {
         } else {
             master.node.sdown = None;
             master.node.script_kill_sent = false;
+            // What others said of this silence says nothing of the next one: taken together, two short ones that not
+            // everybody noticed would bring down a master that a majority has heard all the time. They are asked anew.
+            for peer in master.peers.values_mut() {
+                (peer.agrees, peer.heard) = (false, None);
+            }
         }
     }
 
@@ -109,6 +114,7 @@ impl Sentinel {
     }
 
     pub(super) fn judge_quorum(&mut self, now: Millis, id: MasterId) {
+        let alone = self.planted(Plant::FailoverWithoutQuorum);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let life = self.tunables.ask_period.saturating_mul(ANSWER_LIFE_PERIODS);
         for peer in master.peers.values_mut() {
@@ -119,7 +125,8 @@ impl Sentinel {
             }
         }
         let agreeing = 1 + master.peers.values().filter(|peer| peer.agrees).count();
-        let down = master.node.sdown.is_some() && agreeing >= master.settings.quorum as usize;
+        let enough = alone || agreeing >= master.settings.quorum as usize;
+        let down = master.node.sdown.is_some() && enough;
         if down == master.odown.is_some() {
             return;
         }

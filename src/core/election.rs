@@ -12,7 +12,7 @@ use super::ids::{MasterId, RunId};
 use super::model::{Master, Peer, Role};
 use super::report::Trigger;
 use super::snapshot::Snapshot;
-use super::{SAVE_RETRY, SLOT, Sentinel, majority};
+use super::{Plant, SAVE_RETRY, Sentinel, majority};
 use crate::base::{Millis, random};
 use std::collections::BTreeMap;
 
@@ -25,27 +25,13 @@ const CRASH_AFTER_ELECTION: u32 = 1;
 /// The exit code of a simulated failure.
 pub(super) const CRASH_CODE: i32 = 99;
 
-/// A rule broken on purpose, for tests that must see it found. Nothing but a test can set one.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plant {
-    /// Votes for whoever asks, also twice in one epoch.
-    VoteTwice,
-    /// Leads with its own vote alone.
-    LeaderWithoutMajority,
-}
-
 impl Sentinel {
-    #[doc(hidden)]
-    pub fn plant(&mut self, fault: Plant) {
-        self.plant = Some(fault);
-    }
-
     /// The acting half for one master: judge, start, drive. Called by every reply that can change the picture,
     /// by the master's wake-up and by the cron.
     pub(super) fn act(&mut self, now: Millis, id: MasterId) {
         self.reconsider(id);
-        if self.tilt.is_some() || !self.masters.contains_key(&id) {
+        let idle = self.tilt.is_some() && !self.planted(Plant::FailoverInTilt);
+        if idle || !self.masters.contains_key(&id) {
             return;
         }
         self.judge_master(now, id);
@@ -75,19 +61,21 @@ impl Sentinel {
     fn own_deadline(&self, now: Millis, master: &Master) -> Option<Millis> {
         match &master.failover {
             Some(failover) => match failover.step {
-                Step::WaitStart if failover.forced => Some(failover.changed + SLOT),
+                Step::WaitStart if failover.forced => Some(failover.changed + self.slot(master)),
                 Step::WaitStart => Some(failover.changed + self.election_patience(master) + 1),
                 Step::SelectReplica => {
-                    let slot = failover.changed + SLOT;
-                    Some(if now < slot { slot } else { failover.changed + self.tunables.ping_period })
+                    let patience = failover.changed + self.news_patience(master);
+                    Some(if now < patience { patience } else { failover.changed + self.tunables.ping_period })
                 }
-                Step::WaitPromotion { promoted } => self.handover_deadline(master.id, promoted),
-                _ => None,
+                Step::WaitPromotion { .. } | Step::ReconfReplicas { .. } => self.progress_deadline(master),
+                Step::SendReplicaofNoOne { .. } | Step::UpdateConfig { .. } => None,
             },
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
             // Nothing starts until the disk is well again, which the cron notices.
             None if self.save_retry.is_some() => None,
-            None => master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * SLOT)),
+            None => {
+                master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * self.slot(master)))
+            }
         }
     }
 
@@ -96,6 +84,9 @@ impl Sentinel {
     /// A peer that went down together with the master keeps its place and costs a slot: some of us have noticed it and
     /// some have not yet, and an order that shifts between the two lets neighbours start at the same moment.
     fn rank(&self, master: &Master) -> u64 {
+        if self.planted(Plant::IgnoreRank) {
+            return 0;
+        }
         let place = |voter: RunId| {
             let bytes = voter.as_str().bytes().chain(master.name.bytes());
             let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -144,7 +135,8 @@ impl Sentinel {
     fn start_if_due(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let Some(since) = master.odown else { return };
-        if master.failover.is_some() || self.save_retry.is_some() {
+        let unsaved = self.save_retry.is_some() && !self.planted(Plant::StartWhileSavesFail);
+        if master.failover.is_some() || unsaved {
             return;
         }
         let (allowed, rule) = self.delay(master);
@@ -162,7 +154,7 @@ impl Sentinel {
             }
             return;
         }
-        if now >= since + self.rank(master) * SLOT {
+        if now >= since + self.rank(master) * self.slot(master) {
             self.start_failover(now, id, Cause::Down);
         }
     }
@@ -222,12 +214,8 @@ impl Sentinel {
             // Our own vote does not count before it is on disk; `saved` comes back here.
             return false;
         }
-        let needed = if self.plant == Some(Plant::LeaderWithoutMajority) {
-            1
-        } else {
-            majority(master).max(master.settings.quorum as usize)
-        };
-        let mine = master.votes_for(me, epoch);
+        let needed = majority(master).max(master.settings.quorum as usize);
+        let (mine, needed) = self.planted_count(master, epoch, (master.votes_for(me, epoch), needed));
         let (forced, waited) = (failover.forced, now.since(failover.changed));
         self.note_count(id, mine, needed);
         if mine >= needed {
@@ -253,7 +241,8 @@ impl Sentinel {
         self.out.log(Level::Notice, text);
         self.abort(now, id, "-failover-abort-not-elected");
         if nobody_won {
-            let at = now + SLOT + self.random.below(BACK_OFF_SLOTS * SLOT);
+            let slot = self.masters.get(&id).map_or(0, |master| self.slot(master));
+            let at = now + slot + self.random.below(BACK_OFF_SLOTS * slot);
             if let Some(master) = self.masters.get_mut(&id) {
                 master.retry_at = Some(at);
             }
@@ -268,10 +257,10 @@ impl Sentinel {
         let (epoch, me, tries) = (failover.epoch, self.identity.myid, failover.tries);
         let waited = now.since(failover.changed);
         let rival = master.peers.values().filter_map(|peer| peer.vote).find(|&(who, at)| at == epoch && who != me);
-        if let Some((rival, _)) = rival {
+        if let Some((rival, _)) = rival.filter(|_| !self.planted(Plant::ForceWithoutOwnEpoch)) {
             let beaten = master.votes_for(rival, epoch) >= majority(master);
             // Of two that met in one epoch, one moves on and the other votes for it there.
-            let patience = if me < rival { 0 } else { 2 * SLOT };
+            let patience = if me < rival { 0 } else { 2 * self.slot(master) };
             if beaten || (waited >= patience && tries >= FORCED_TRIES) {
                 self.abort(now, id, "-failover-abort-not-elected");
                 return true;
@@ -283,7 +272,7 @@ impl Sentinel {
         }
         let connected = |peer: &&Peer| self.links[&peer.link].cmd.is_up();
         let all_answered = master.peers.values().filter(connected).all(|peer| peer.answered >= Some(epoch));
-        if all_answered || waited >= SLOT {
+        if all_answered || waited >= self.slot(master) || self.planted(Plant::ForceWithoutOwnEpoch) {
             self.elected(now, id);
             return true;
         }

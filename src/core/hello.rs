@@ -5,7 +5,7 @@ use super::doubts::due;
 use super::effect::Level;
 use super::ids::{Addr, MasterId, PeerId, RunId};
 use super::model::Peer;
-use super::{EPOCH_MAX, Sentinel, current_addr};
+use super::{EPOCH_MAX, Plant, Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
 /// Peers of one master; a group has a handful, and whoever announces more is inventing them.
@@ -174,10 +174,22 @@ impl Sentinel {
         }
     }
 
-    pub(super) fn add_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) {
+    /// A peer that we had not heard of for this master.
+    fn add_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) {
+        let peer = self.insert_peer(now, id, run_id, addr);
+        let Some(master) = self.masters.get(&id) else { return };
+        let text = self.out.peer(master, &master.peers[&peer]);
+        self.out.event(Level::Notice, "+sentinel", text);
+        self.reconsider(id);
+        // A peer already linked for another master need not wait for a new connection to be greeted.
+        self.hello_to_peer(now, id, peer);
+    }
+
+    /// The same without a word about it: the file knew it.
+    pub(super) fn insert_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) -> PeerId {
         let link = self.peer_link(now, run_id, addr, id);
         let peer = PeerId(self.fresh_id());
-        let Some(master) = self.masters.get_mut(&id) else { return };
+        let Some(master) = self.masters.get_mut(&id) else { return peer };
         master.peers.insert(
             peer,
             Peer {
@@ -202,11 +214,8 @@ impl Sentinel {
                 hello_asked: None,
             },
         );
-        let text = self.out.peer(master, &master.peers[&peer]);
-        self.out.event(Level::Notice, "+sentinel", text);
         self.reconsider(id);
-        // A peer already linked for another master need not wait for a new connection to be greeted.
-        self.hello_to_peer(now, id, peer);
+        peer
     }
 
     /// A known peer has a new address: under every master, and its link goes there.
@@ -254,6 +263,9 @@ impl Sentinel {
 
     pub(super) fn drop_peer(&mut self, id: MasterId, peer: PeerId) {
         let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.remove(&peer)) else { return };
+        if self.planted(Plant::KeepRemovedPeersVote) {
+            self.planted_farewell(id, &peer);
+        }
         self.leave_link(peer.link, id);
     }
 
@@ -291,6 +303,8 @@ impl Sentinel {
     /// two failovers leave behind that were forced without a majority; then all must choose the same one, so the
     /// larger address stands.
     fn adopt_config(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
+        let gullible = self.planted(Plant::AcceptOlderConfig);
+        let forgetful = self.planted(Plant::SameAddressInMemory);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let (ours, theirs) = (current_addr(master), &hello.master_addr);
         // A name that was not looked up yet may be that very address.
@@ -312,13 +326,16 @@ impl Sentinel {
         let one_of_us = master.replicas.values().any(|replica| replica.node.addr.same(&hello.master_addr));
         let theirs = &hello.master_addr;
         let yields = collides && one_of_us && (ours.ip, ours.port) < (theirs.ip, theirs.port);
-        if hello.config_epoch <= master.config_epoch && !yields {
+        let older = gullible && hello.config_epoch < master.config_epoch;
+        if hello.config_epoch <= master.config_epoch && !yields && !older {
             self.report_split(now, id, peer, hello);
             return;
         }
         (master.config_epoch, master.hushed_until) = (hello.config_epoch, None);
-        self.out.mark_dirty();
         let from = current_addr(master).clone();
+        if !forgetful || !from.same(&hello.master_addr) {
+            self.out.mark_dirty();
+        }
         if from.same(&hello.master_addr) {
             // Somebody made sure of the address we have: whatever we were about to promote comes too late.
             self.give_way(now, id, hello.config_epoch);

@@ -5,7 +5,7 @@ use super::failover::Step;
 use super::ids::{Addr, MasterId, ReplicaId, RunId, is_host};
 use super::link::renamed;
 use super::model::{CachedInfo, Expect, Master, Node, Owner, Reconf, Replica, Role};
-use super::{Sentinel, current_addr};
+use super::{Plant, Sentinel, current_addr};
 use crate::base::Millis;
 
 /// Replicas taken from one INFO, and known of one master in all; a server that lists more is not one.
@@ -221,12 +221,21 @@ impl Sentinel {
     }
 
     /// A new replica, linked and announced.
+    /// A replica that we have not heard of before.
     pub(super) fn add_replica(&mut self, now: Millis, id: MasterId, addr: Addr) {
+        let replica = self.insert_replica(now, id, addr);
+        self.announce_replica(id, replica);
+    }
+
+    /// The same without a word about it: the file knew it.
+    pub(super) fn insert_replica(&mut self, now: Millis, id: MasterId, addr: Addr) -> ReplicaId {
         let replica = ReplicaId(self.fresh_id());
         let link = self.add_link(now, addr.clone(), Owner::Replica(id, replica));
-        let Some(master) = self.masters.get_mut(&id) else { return };
-        master.replicas.insert(replica, Replica::new(replica, Node::new(addr, link, Role::Replica, now), now));
-        self.announce_replica(id, replica);
+        if let Some(master) = self.masters.get_mut(&id) {
+            master.replicas.insert(replica, Replica::new(replica, Node::new(addr, link, Role::Replica, now), now));
+        }
+        self.claims.touch();
+        replica
     }
 
     pub(super) fn announce_replica(&mut self, id: MasterId, replica: ReplicaId) {
@@ -395,6 +404,7 @@ impl Sentinel {
         replica: ReplicaId,
         target: Option<&Addr>,
     ) -> bool {
+        let astray = self.planted(Plant::FollowYourself);
         let Some(master) = self.masters.get_mut(&id) else { return false };
         let Some(node) = master.replicas.get_mut(&replica) else { return false };
         let Some(link) = self.links.get_mut(&node.node.link) else { return false };
@@ -406,6 +416,7 @@ impl Sentinel {
         let name = |command: &'static str| renamed(&master.settings, command).as_bytes();
         let (host, port) = match target {
             None => ("NO".to_owned(), "ONE".to_owned()),
+            Some(_) if astray => (self.out.host(&node.node.addr), node.node.addr.port.to_string()),
             Some(addr) => (self.out.host(addr), addr.port.to_string()),
         };
         let out = &mut self.out;

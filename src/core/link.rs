@@ -5,8 +5,9 @@ use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
 use super::input::Gone;
 use super::model::{Conn, Expect, Link, Owner};
 use super::outbox::Outbox;
+use super::slot::Measured;
 use super::snapshot::Settings;
-use super::{Effect, Sentinel};
+use super::{Effect, Plant, Sentinel};
 use crate::base::Millis;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -35,6 +36,8 @@ impl Link {
             ping_sent: now,
             last_ok: now,
             last_pong: now,
+            way: Measured::default(),
+            peer_save: Measured::default(),
             cmd_dialled: None,
             pubsub_dialled: None,
             cmd_free_redial: false,
@@ -136,7 +139,9 @@ impl Sentinel {
         let side = if kind == ConnKind::Command { &mut link.cmd } else { &mut link.pubsub };
         let Some(conn) = std::mem::replace(side, Conn::Down).id() else { return };
         self.conns.remove(&conn);
-        self.out.push(Effect::Close { conn });
+        if !self.planted(Plant::ForgetToHangUp) {
+            self.out.push(Effect::Close { conn });
+        }
         self.reconsider_users(id);
         if kind == ConnKind::Command {
             self.forget_pending(id);

@@ -194,9 +194,14 @@ impl FailoverReport {
 }
 
 impl Master {
+    /// Its last sign of life of any kind; `link` is its link.
+    pub(super) fn last_alive(&self, link: &super::Link) -> Millis {
+        let info = self.node.info.as_ref().map_or(Millis(0), |info| info.at);
+        link.last_pong.max(info).max(self.node.hello_sent)
+    }
+
     /// What is known when a failover begins, however it does.
     fn report(&self, trigger: Trigger, now: Millis, link: &super::Link) -> FailoverReport {
-        let info = self.node.info.as_ref().map_or(Millis(0), |info| info.at);
         let mut report = FailoverReport {
             trigger,
             epoch: 0,
@@ -204,7 +209,7 @@ impl Master {
             from: self.node.addr.clone(),
             to: None,
             started: now,
-            alive: link.last_pong.max(info).max(self.node.hello_sent),
+            alive: self.last_alive(link),
             steps: Vec::new(),
             steps_left_out: 0,
             votes_got: 0,

@@ -1,9 +1,9 @@
 //! Which replica is promoted.
 
-use super::Sentinel;
 use super::effect::Level;
 use super::ids::{MasterId, ReplicaId};
 use super::model::{Master, Replica};
+use super::{Plant, Sentinel};
 use crate::base::Millis;
 
 impl Sentinel {
@@ -55,11 +55,14 @@ impl Sentinel {
         if silent > self.tunables.ping_period.max(master.settings.ping_period).saturating_mul(5) {
             return Some(format!("last good PING {silent} ms ago"));
         }
-        if replica.priority == 0 {
+        if replica.priority == 0 && !self.planted(Plant::PromotePriorityZero) {
             return Some("its priority is 0".into());
         }
-        let since_down = master.node.sdown.map_or(0, |since| now.since(since));
-        let limit = master.settings.down_after.saturating_mul(10).saturating_add(since_down);
+        // SDOWN may come late, after TILT or a pause: then the replicas were cut off long before it, and would all be refused
+        // for ever. So what counts is how long the master has been silent, where that is longer.
+        let silent_since = |since: Millis| since.min(master.last_alive(&self.links[&master.node.link]));
+        let master_silent = master.node.sdown.map_or(0, |since| now.since(silent_since(since)));
+        let limit = master.settings.down_after.saturating_mul(10).saturating_add(master_silent);
         if replica.link_down_ms > limit {
             return Some(format!(
                 "its link to the master was down for {} ms, more than the {limit} that are allowed",

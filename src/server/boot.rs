@@ -187,6 +187,11 @@ impl Server {
         }
         say_oom_score(&options);
         let pidfile = write_pidfile(&options, background);
+        // Only now: another process with these files would hold these ports.
+        file.remove_leftovers();
+        if !options.aclfile.is_empty() {
+            super::save::remove_leftovers(Path::new(&options.aclfile));
+        }
 
         let unnamed = snapshot.myid.is_none();
         let myid = match snapshot.myid {
@@ -248,7 +253,6 @@ impl Server {
             now,
             wake: None,
             watchdog: Watchdog::find(supervisor, now),
-            sampled: now,
             housekept: now,
             began: None,
         };

@@ -16,6 +16,7 @@ use crate::net::{CloseReason, Reactor, Read, Token, Write};
 use crate::resp::{Argv, ProtocolError, RequestDecoder, RequestLimits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::ops::Bound;
 
 /// Requests of one client executed before the others get their turn, and bytes of replies after which it
 /// pauses as well: `SENTINEL MASTERS` with a thousand masters is heavier than `PING`.
@@ -27,6 +28,8 @@ pub const OUTPUT_PAUSE: usize = 32 * 1024 * 1024;
 /// Written bytes are cut off the front of a reply buffer in pieces of this size, so that a long buffer is
 /// not moved for every write.
 const CUT: usize = 256 * 1024;
+/// How long a look at all clients may take, in ms; see [`Sockets::look_through`].
+const ROUND: u64 = 1000;
 /// A client that has sent nothing for so many ms does without an input buffer.
 const QUIET: u64 = 2000;
 /// An emptied buffer larger than this gives its memory back.
@@ -50,6 +53,11 @@ pub struct Sockets {
     keepalive: u32,
     /// What clients whom we trust may send.
     limits: RequestLimits,
+    /// The last one looked at in this round of [`Sockets::look_through`], and when that was.
+    looked_at: Option<Token>,
+    looked: Millis,
+    /// Clients times ms that have passed and are no whole look yet.
+    owed: usize,
     /// How those that come through the Unix socket are shown.
     unix_name: String,
     argv: Argv,
@@ -181,6 +189,10 @@ impl Sockets {
             }
             let Some(client) = desk.clients.get_mut(socket.client) else { return };
             client.query_buffered = socket.decoder.buffered();
+            if client.query_buffered > 0 {
+                desk.clients.note_peaks(socket.client);
+            }
+            let Some(client) = desk.clients.get_mut(socket.client) else { return };
             if socket.backlog || !client.takes_requests() {
                 if client.takes_requests() {
                     reactor.wake(stream);
@@ -299,10 +311,14 @@ impl Sockets {
                 return;
             }
         }
-        if socket.paused && client.waiting() < OUTPUT_PAUSE / 2 {
+        let waiting = client.waiting();
+        if socket.paused && waiting < OUTPUT_PAUSE / 2 {
             socket.paused = false;
             reactor.set_reading(stream, true);
             reactor.wake(stream);
+        }
+        if waiting > 0 {
+            desk.clients.note_peaks(socket.client);
         }
     }
 
@@ -317,23 +333,37 @@ impl Sockets {
         }
     }
 
-    /// Closes clients that have been silent for longer than `timeout` says (0: never; subscribers may be silent), those that
-    /// do not log in, and those that are to be closed and do not read their last replies; takes back the input buffers of
-    /// those that are quiet. To be called about once a second.
+    /// Looks at the next of the clients, so many that each has its turn once a second: closes those that have been silent for
+    /// longer than `timeout` says (0: never; subscribers may be silent), that do not log in, that do not read, and those that
+    /// are to be closed and do not read their last replies; takes back the input buffers of those that are quiet.
     pub fn look_through(&mut self, reactor: &mut Reactor, desk: &mut Desk) {
         let now = reactor.now();
-        for socket in self.by_stream.values_mut() {
-            if desk.clients.get(socket.client).is_some_and(|client| now.since(client.last_active) > QUIET) {
+        let passed = usize::try_from(now.since(self.looked).min(ROUND)).unwrap_or(0);
+        self.looked = now;
+        self.owed += self.by_stream.len() * passed;
+        let count = self.owed / ROUND as usize;
+        self.owed %= ROUND as usize;
+        let idle_ms = u64::from(desk.options.timeout) * 1000;
+        let start = self.looked_at.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut late = Vec::new();
+        let mut seen = 0;
+        for (&stream, socket) in self.by_stream.range_mut((start, Bound::Unbounded)).take(count) {
+            seen += 1;
+            self.looked_at = Some(stream);
+            desk.clients.note_peaks(socket.client);
+            desk.clients.enforce_soft_limit(socket.client, now);
+            let Some(client) = desk.clients.get(socket.client) else { continue };
+            if now.since(client.last_active) > QUIET {
                 socket.decoder.release();
             }
+            if overstays(client, command::owes_password(&desk.acl, client), socket.moved, now, idle_ms) {
+                late.push(stream);
+            }
         }
-        let idle_ms = u64::from(desk.options.timeout) * 1000;
-        let is_late = |socket: &Socket| {
-            let Some(client) = desk.clients.get(socket.client) else { return false };
-            overstays(client, command::owes_password(&desk.acl, client), socket.moved, now, idle_ms)
-        };
-        let late: Vec<Token> =
-            self.by_stream.iter().filter(|(_, socket)| is_late(socket)).map(|(stream, _)| *stream).collect();
+        if seen < count {
+            self.looked_at = None;
+            desk.clients.next_round();
+        }
         for stream in late {
             log::debug!("Closing an idle client");
             self.drop_client(reactor, stream, desk);

@@ -3,8 +3,12 @@
 //! Bytes that the core sends before the connection stands wait here, and so do those that the kernel does
 //! not take; [`Links::flush`] gives each connection one write a turn. Nothing here decides when to dial, to
 //! hang up or what a reply means: all that is the core's.
+//!
+//! A turn begins [`limits::DIALS_PER_TURN`] connections at most. With a thousand masters in the file, four thousand are asked
+//! for in the first turn, and nobody would be answered until the last of them was begun. Those over the limit wait their turn
+//! in order, command connections before those of Pub/Sub: a failover needs only the former.
 
-use crate::base::Millis;
+use crate::base::{Millis, limits};
 use crate::core::{ConnId, ConnKind, Gone, Input, Sentinel};
 use crate::net::tls::Connector;
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
@@ -14,6 +18,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Peers whose TLS failed and of whom the log has spoken, at most.
 const COMPLAINTS: usize = 1024;
+/// Of the connections begun in one turn, this part is Pub/Sub's when both kinds wait: those are not to wait for ever.
+const PUBSUB_SHARE: usize = 4;
 /// How an alert begins, with which a TLS port answers plain text.
 const TLS_ALERT: [u8; 2] = [21, 3];
 
@@ -23,6 +29,10 @@ pub struct Links {
     by_stream: BTreeMap<Token, ConnId>,
     /// Those with something to write.
     dirty: Vec<ConnId>,
+    /// Connections to be begun, of commands and of Pub/Sub, and how many more this turn may begin. One that was closed before its
+    /// turn came is still in line.
+    waiting: [VecDeque<ConnId>; 2],
+    dials_left: usize,
     /// `bind-source-addr`.
     source: Option<IpAddr>,
     /// New links use TLS.
@@ -40,7 +50,8 @@ pub struct Links {
 /// One connection.
 #[derive(Debug)]
 struct Line {
-    stream: Token,
+    /// `None`: it waits to be begun.
+    stream: Option<Token>,
     to: SocketAddr,
     kind: ConnKind,
     up: bool,
@@ -59,6 +70,8 @@ impl Links {
             by_conn: BTreeMap::new(),
             by_stream: BTreeMap::new(),
             dirty: Vec::new(),
+            waiting: [VecDeque::new(), VecDeque::new()],
+            dials_left: limits::DIALS_PER_TURN,
             source,
             tls,
             complaints: BTreeMap::new(),
@@ -68,24 +81,58 @@ impl Links {
         }
     }
 
-    /// Starts to connect. When there is not even a socket, the core hears of it through [`Links::untold`].
+    /// Connects, now or when those asked for before have had their turn.
     pub fn connect(&mut self, reactor: &mut Reactor, conn: ConnId, to: SocketAddr, kind: ConnKind) {
+        let decoder = ReplyDecoder::new();
+        let line = Line { stream: None, to, kind, up: false, heard: false, queued: false, decoder, out: Vec::new() };
+        self.by_conn.insert(conn, line);
+        if self.dials_left > 0 && !self.has_waiting() {
+            self.begin(reactor, conn);
+        } else {
+            self.waiting[usize::from(kind == ConnKind::PubSub)].push_back(conn);
+        }
+    }
+
+    /// Whether connections wait to be begun, so that the next turn must come soon.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        self.waiting.iter().any(|line| !line.is_empty())
+    }
+
+    /// A new turn: begins those that come next.
+    pub fn begin_waiting(&mut self, reactor: &mut Reactor) {
+        self.dials_left = limits::DIALS_PER_TURN;
+        while self.dials_left > 0 {
+            let [commands, pubsub] = &mut self.waiting;
+            let next = if self.dials_left.is_multiple_of(PUBSUB_SHARE) {
+                pubsub.pop_front().or_else(|| commands.pop_front())
+            } else {
+                commands.pop_front().or_else(|| pubsub.pop_front())
+            };
+            let Some(conn) = next else { return };
+            self.begin(reactor, conn);
+        }
+    }
+
+    /// Starts to connect. When there is not even a socket, the core hears of it through [`Links::untold`].
+    fn begin(&mut self, reactor: &mut Reactor, conn: ConnId) {
+        let Some(line) = self.by_conn.get_mut(&conn) else { return };
+        self.dials_left -= 1;
         // The source address is for nodes of its family; the others are reached from wherever the route goes.
-        let source = self.source.filter(|source| source.is_ipv4() == to.is_ipv4());
+        let source = self.source.filter(|source| source.is_ipv4() == line.to.is_ipv4());
         let begun = match &self.tls {
-            Some(connector) => reactor.connect_tls(to, source, connector),
-            None => reactor.connect(to, source),
+            Some(connector) => reactor.connect_tls(line.to, source, connector),
+            None => reactor.connect(line.to, source),
         };
         match begun {
             Ok(stream) => {
-                let decoder = ReplyDecoder::new();
+                line.stream = Some(stream);
                 self.by_stream.insert(stream, conn);
-                self.by_conn.insert(
-                    conn,
-                    Line { stream, to, kind, up: false, heard: false, queued: false, decoder, out: Vec::new() },
-                );
             }
-            Err(why) => self.untold.push_back(Input::Closed { conn, why: Gone::Other(why.to_string()) }),
+            Err(why) => {
+                self.by_conn.remove(&conn);
+                self.untold.push_back(Input::Closed { conn, why: Gone::Other(why.to_string()) });
+            }
         }
     }
 
@@ -106,16 +153,16 @@ impl Links {
 
     /// Drops the connection without a word to the core.
     pub fn close(&mut self, reactor: &mut Reactor, conn: ConnId) {
-        if let Some(line) = self.by_conn.remove(&conn) {
-            self.by_stream.remove(&line.stream);
-            if reactor.is_shaking(line.stream) {
-                self.complain(
-                    line.to,
-                    "TLS handshake failed: no answer; the node hangs, or speaks plain text on that port",
-                );
-            }
-            reactor.close(line.stream);
+        let Some(line) = self.by_conn.remove(&conn) else { return };
+        let Some(stream) = line.stream else { return };
+        self.by_stream.remove(&stream);
+        if reactor.is_shaking(stream) {
+            self.complain(
+                line.to,
+                "TLS handshake failed: no answer; the node hangs, or speaks plain text on that port",
+            );
         }
+        reactor.close(stream);
     }
 
     /// The next input that could not be handed in where it arose.
@@ -254,7 +301,8 @@ impl Links {
 
 impl Line {
     fn write(&mut self, reactor: &mut Reactor) {
-        let wrote = match reactor.write(self.stream, &self.out) {
+        let Some(stream) = self.stream else { return };
+        let wrote = match reactor.write(stream, &self.out) {
             Write::Wrote(n) => n,
             Write::Blocked => 0,
             // The reactor reports the end by `closed`.
@@ -265,7 +313,60 @@ impl Line {
         if self.out.is_empty() {
             self.out = Vec::new();
         } else {
-            reactor.arm_write(self.stream);
+            reactor.arm_write(stream);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::sys;
+    use std::net::TcpListener;
+
+    const TURN: usize = limits::DIALS_PER_TURN;
+
+    #[test]
+    fn a_turn_begins_so_many_connections_and_the_others_come_in_order_those_for_commands_first() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let to = listener.local_addr().unwrap();
+        let mut reactor = Reactor::new(sys::clock).unwrap();
+        let mut links = Links::new(None, None);
+        let is_begun = |links: &Links, conn: u64| links.by_conn[&ConnId(conn)].stream.is_some();
+        // As a node asks for them: its command connection and the other one.
+        for conn in 0..6 * TURN as u64 {
+            let kind = if conn.is_multiple_of(2) { ConnKind::Command } else { ConnKind::PubSub };
+            links.connect(&mut reactor, ConnId(conn), to, kind);
+            links.send(ConnId(conn), vec![b'x']);
+        }
+        let begun = |links: &Links| (0..6 * TURN as u64).filter(|&conn| is_begun(links, conn)).collect::<Vec<_>>();
+        assert_eq!(begun(&links), (0..TURN as u64).collect::<Vec<_>>(), "the first ones at once, as they come");
+        assert!(links.has_waiting());
+        links.flush(&mut reactor);
+
+        links.begin_waiting(&mut reactor);
+        let second: Vec<u64> = begun(&links).split_off(TURN);
+        assert_eq!(second.len(), TURN);
+        let (commands, pubsub): (Vec<u64>, Vec<u64>) = second.iter().partition(|conn| conn.is_multiple_of(2));
+        assert_eq!(pubsub.len(), TURN / PUBSUB_SHARE, "these do not wait for ever");
+        assert!(commands.iter().zip((TURN as u64..).step_by(2)).all(|(&conn, next)| conn == next), "{commands:?}");
+        assert!(pubsub.iter().zip((TURN as u64 + 1..).step_by(2)).all(|(&conn, next)| conn == next), "{pubsub:?}");
+
+        // What is closed before its turn is never begun, and takes nobody's place.
+        let next = commands.last().unwrap() + 2;
+        links.close(&mut reactor, ConnId(next));
+        links.begin_waiting(&mut reactor);
+        assert!(!links.by_conn.contains_key(&ConnId(next)));
+        assert_eq!(links.by_stream.len(), 3 * TURN);
+        for turn in 4..=6 {
+            assert!(links.has_waiting());
+            links.begin_waiting(&mut reactor);
+            assert_eq!(links.by_stream.len(), (turn * TURN).min(6 * TURN - 1));
+        }
+        assert!(!links.has_waiting());
+        // With nobody waiting there is no queue, and the limit is that of each turn.
+        links.begin_waiting(&mut reactor);
+        links.connect(&mut reactor, ConnId(next), to, ConnKind::Command);
+        assert!(is_begun(&links, next));
     }
 }

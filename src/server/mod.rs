@@ -55,9 +55,10 @@ use std::net::SocketAddr;
 use std::time::Instant;
 use tls::Tls;
 
-/// How often counters are sampled for the rates in INFO, and how often clients are looked through, in ms.
-const SAMPLE_PERIOD: u64 = 100;
-const HOUSEKEEPING_PERIOD: u64 = 1000;
+/// How often counters are sampled for the rates in INFO and some of the clients are looked at, in ms, when there is something
+/// to do anyway; and how long nothing at all is done.
+const HOUSEKEEPING_PERIOD: u64 = 100;
+const LONGEST_SLEEP: u64 = 1000;
 /// Inputs that arose from effects and are handed in within the same turn; more wait for the next.
 const UNTOLD_PER_TURN: usize = 10_000;
 
@@ -77,7 +78,6 @@ struct Shell {
     /// The timer for the core's next wake-up, and for when it is set.
     wake: Option<(TimerId, Millis)>,
     watchdog: Option<Watchdog>,
-    sampled: Millis,
     housekept: Millis,
     /// When the work of this turn began; `None` while it sleeps.
     began: Option<Instant>,
@@ -141,22 +141,19 @@ impl Shell {
 
     /// What is done now and then rather than every turn.
     fn housekeeping(&mut self, reactor: &mut Reactor) {
-        if self.now.since(self.sampled) >= SAMPLE_PERIOD {
-            self.sampled = self.now;
-            self.desk.stats.sample(self.now);
-        }
         if self.now.since(self.housekept) >= HOUSEKEEPING_PERIOD {
             self.housekept = self.now;
+            self.desk.stats.sample(self.now);
             self.sockets.look_through(reactor, &mut self.desk);
-            self.desk.clients.enforce_soft_limits(self.now);
         }
     }
 
     /// Sets the timer for the next moment at which something is due.
     fn arm(&mut self, reactor: &mut Reactor) {
-        let watched = self.watchdog.as_ref().map_or(self.now + HOUSEKEEPING_PERIOD, Watchdog::due);
+        let watched = self.watchdog.as_ref().map_or(self.now + LONGEST_SLEEP, Watchdog::due);
         let due = self.desk.sentinel.next_wakeup().min(watched);
-        let at = due.max(self.now).min(self.now + HOUSEKEEPING_PERIOD);
+        let due = if self.links.has_waiting() { self.now } else { due };
+        let at = due.max(self.now).min(self.now + LONGEST_SLEEP);
         match self.wake {
             Some((_, set)) if set == at => {}
             other => {
@@ -178,6 +175,7 @@ impl Shell {
 impl Handler for Shell {
     fn before_sleep(&mut self, reactor: &mut Reactor) {
         self.advance(reactor);
+        self.links.begin_waiting(reactor);
         while let Some((host, ip)) = self.resolver.answer() {
             self.desk.sentinel.handle(self.now, Input::Resolved { host, ip });
         }

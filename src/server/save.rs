@@ -5,14 +5,23 @@
 //! bind-mounted: EBUSY, EXDEV; or its directory is not ours to write: EACCES, EPERM, EROFS) it is rewritten
 //! in place and synced, which survives everything but a crash in the middle of that write.
 //!
+//! A crash in the middle leaves the new file behind under its temporary name; the next start removes it. That name says whose
+//! it is: `sentinel.conf.backup` would fit a mere six letters as well, and is not ours to remove.
+//!
 //! What is rewritten is the text that stands on disk, comments and order included. The last text is kept in
 //! memory, and read again only when `stat` says that somebody else changed the file.
 
 use super::sys;
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::ffi::OsStr;
+use std::fs::{DirEntry, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+
+/// What the names of our temporary files have behind that of the file, and how many letters follow.
+const TEMPORARY: &str = ".watchfire-";
+const LETTERS: usize = 6;
 
 /// The configuration file and what we believe it holds.
 #[derive(Debug)]
@@ -51,6 +60,11 @@ impl ConfigFile {
         let text = std::fs::read(&path)?;
         let seen = std::fs::metadata(&path).ok().map(|meta| Stamp::of(&meta));
         Ok(ConfigFile { path, text, seen, durable: false, in_place_told: false, failing: None })
+    }
+
+    /// Removes what a crash during a save has left beside it.
+    pub fn remove_leftovers(&self) {
+        remove_leftovers(&self.path);
     }
 
     /// Whether we may write it. Changes nothing.
@@ -132,26 +146,55 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
         return Err(why);
     }
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        Some(_) => Path::new("."),
-        None => Path::new("/"),
-    };
-    match File::open(directory).and_then(|directory| directory.sync_all()) {
+    match File::open(directory_of(path)).and_then(|directory| directory.sync_all()) {
         // Some network file systems know no sync of a directory; there is nothing more to ask of them.
         Err(why) if why.kind() == io::ErrorKind::InvalidInput || why.kind() == io::ErrorKind::Unsupported => Ok(()),
         other => other,
     }
 }
 
+/// Removes the temporary files of earlier runs that died while they replaced `path`. Nobody else may be replacing it now.
+pub fn remove_leftovers(path: &Path) {
+    let Ok(owner) = std::fs::metadata(path).map(|meta| meta.uid()) else { return };
+    let owners = [owner, sys::user()];
+    for leftover in leftovers(path, &owners) {
+        match std::fs::remove_file(&leftover) {
+            Ok(()) => log::info!("Removed {}, which an interrupted save had left behind.", leftover.display()),
+            Err(why) => log::warn!("{} is left from an interrupted save and stays: {why}", leftover.display()),
+        }
+    }
+}
+
+/// Regular files beside `path` that have our kind of temporary name and belong to one of `owners`.
+fn leftovers(path: &Path, owners: &[u32]) -> Vec<PathBuf> {
+    let Some(name) = path.file_name().map(OsStr::as_bytes) else { return Vec::new() };
+    let is_ours = |entry: &DirEntry| {
+        let letters = entry.file_name();
+        let letters = letters.as_bytes().strip_prefix(name).and_then(|rest| rest.strip_prefix(TEMPORARY.as_bytes()));
+        letters.is_some_and(|letters| letters.len() == LETTERS && letters.iter().all(u8::is_ascii_lowercase))
+            // Of the entry itself: a link is none of ours, wherever it leads.
+            && entry.metadata().is_ok_and(|meta| meta.is_file() && owners.contains(&meta.uid()))
+    };
+    let Ok(entries) = std::fs::read_dir(directory_of(path)) else { return Vec::new() };
+    entries.flatten().filter(is_ours).map(|entry| entry.path()).collect()
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) => Path::new("."),
+        None => Path::new("/"),
+    }
+}
+
 /// A new file next to `path`, readable by nobody else yet, under a name that nobody has.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     for _ in 0..100 {
-        let mut noise = [0u8; 6];
+        let mut noise = [0u8; LETTERS];
         sys::entropy(&mut noise)?;
         let suffix: String = noise.iter().map(|byte| char::from(b'a' + byte % 26)).collect();
         let mut name = path.as_os_str().to_owned();
-        name.push(".");
+        name.push(TEMPORARY);
         name.push(suffix);
         let name = PathBuf::from(name);
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name) {
@@ -291,6 +334,35 @@ mod tests {
         assert!(ConfigFile::read(&link).unwrap().save(append("two\n")));
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(std::fs::read(&target).unwrap(), b"one\ntwo\n");
+    }
+
+    #[test]
+    fn what_a_crash_left_is_removed_and_nothing_that_only_looks_like_it() {
+        let folder = Folder::new("leftover");
+        let path = folder.file("s.conf", "one\n");
+        let (left, _) = create_beside(&path).unwrap();
+        folder.file("s.conf.watchfire-abcdef", "half a te");
+        let others = [
+            "s.conf.backup",
+            "s.conf.watchfire-abcde",
+            "s.conf.watchfire-abcdefg",
+            "s.conf.watchfire-abcdeF",
+            "s.conf.watchfire-abcde1",
+            "t.conf.watchfire-abcdef",
+            "xs.conf.watchfire-abcdef",
+        ];
+        others.iter().for_each(|name| drop(folder.file(name, "precious")));
+        std::fs::create_dir(folder.0.join("s.conf.watchfire-folder")).unwrap();
+        std::os::unix::fs::symlink(&path, folder.0.join("s.conf.watchfire-linked")).unwrap();
+        let owner = std::fs::metadata(&path).unwrap().uid();
+        assert!(leftovers(&path, &[owner + 1]).is_empty(), "those of another user are left alone");
+
+        ConfigFile::read(&path).unwrap().remove_leftovers();
+        assert!(!left.exists());
+        let mut expected: Vec<&str> = others.to_vec();
+        expected.extend(["s.conf", "s.conf.watchfire-folder", "s.conf.watchfire-linked"]);
+        expected.sort_unstable();
+        assert_eq!(folder.names(), expected);
     }
 
     #[test]

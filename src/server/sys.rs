@@ -185,11 +185,17 @@ pub fn with_new_files<T>(mode: u32, work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Whom the files that we make belong to.
+#[must_use]
+pub fn user() -> u32 {
+    // SAFETY: takes and touches nothing.
+    unsafe { libc::geteuid() }
+}
+
 /// True for the super-user, the only one who may give files away.
 #[must_use]
 pub fn is_root() -> bool {
-    // SAFETY: takes and touches nothing.
-    unsafe { libc::geteuid() == 0 }
+    user() == 0
 }
 
 /// The number of a group, known by name or by that number.

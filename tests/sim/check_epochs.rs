@@ -38,6 +38,10 @@ impl Checker for EpochsForward {
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let who = seen.who + 1;
         match seen.fact {
+            Fact::Replaced { .. } => {
+                self.disk.remove(&seen.who);
+                Ok(())
+            }
             Fact::Started | Fact::Durable { .. } => {
                 let master = seen.disk.masters.first();
                 let now = Epochs {

@@ -1,7 +1,7 @@
 //! An elected leader has more than half of all Sentinels, and at least the quorum, behind it.
 //!
 //! Counted from what the voters themselves showed, so a candidate that miscounts is seen even when no rival
-//! is elected beside it. Failovers forced by an operator need no vote and are counted as excused.
+//! is elected beside it. A voter is a place: whoever is replaced does not vote again. Failovers forced by an operator need no vote and are counted as excused.
 
 use super::check_leader::failover;
 use super::check_votes::parse_vote;
@@ -28,7 +28,7 @@ impl Checker for MajorityBehindLeader {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match &seen.fact {
-            Fact::Answers { vote } => {
+            Fact::Answers { vote, .. } => {
                 if let Some(leader) = vote.leader {
                     self.voters.entry((vote.epoch, leader)).or_default().insert(seen.who);
                 }

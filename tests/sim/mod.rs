@@ -13,7 +13,7 @@
 //! * `process` does what the real shell does around the core: it executes effects in order.
 //! * `server` is a Redis as far as a Sentinel can see one; `net` is TCP with cuts; `disk` keeps what was synced.
 //! * `nemesis` breaks and heals; what it may do, how often and how badly is drawn in `options`.
-//! * `facts` is what checkers see, `check_*` are the properties, one file each.
+//! * `facts` is what checkers see, `check_*` are the properties, one file each; `witness` remembers who was well.
 //!
 //! One run: warm-up (everybody finds everybody), safety phase (faults), healing, convergence within
 //! [`options::Options::convergence_ms`].
@@ -24,9 +24,13 @@ pub mod check_convergence;
 pub mod check_durable;
 pub mod check_epochs;
 pub mod check_leader;
+pub mod check_link;
 pub mod check_loads;
 pub mod check_majority;
+pub mod check_messages;
 pub mod check_orders;
+pub mod check_quorum;
+pub mod check_tilt;
 pub mod check_votes;
 pub mod disk;
 pub mod facts;
@@ -41,4 +45,5 @@ pub mod run;
 pub mod server;
 pub mod stopwatch;
 pub mod trace;
+pub mod witness;
 pub mod world;

@@ -1,15 +1,17 @@
 //! What breaks, when, and for how long. Every fault ends by itself after a while; at the end of the safety
 //! phase everything is healed at once.
 
+use super::disk::Disk;
 use super::net::Wire;
-use super::node::{GROUP, Node};
+use super::node::{GROUP, Node, sentinel_id};
 use super::options::{FaultKind, between, pick};
-use super::process::CrashPlan;
+use super::process::{CrashPlan, Process};
 use super::server::{Role, State};
 use super::trace::Weight;
-use super::world::{Event, Outcomes, World};
+use super::world::{Event, Outcomes, World, first_file};
 use std::fmt;
 use watchfire::base::Random;
+use watchfire::core::Sentinel;
 
 #[derive(Debug)]
 pub struct Nemesis {
@@ -25,6 +27,7 @@ pub struct Nemesis {
 #[derive(Debug)]
 enum Undo {
     Restart(usize),
+    Replace(usize),
     Thaw(usize),
     ServerBack(usize),
     Mend(Vec<(Node, Node)>),
@@ -153,6 +156,20 @@ impl World<'_> {
                 Undo::DiskFast(who)
             }
             FaultKind::Reset => self.reset_one(),
+            FaultKind::SentinelReplaced => {
+                // Always out of the same minority: a majority remembers, or nobody would know a server that was away.
+                let who = self.nemesis.index((self.options.sentinels - 1) / 2);
+                self.fault(Node::Sentinel(who), format_args!("is lost, another comes after {lasts} ms"));
+                self.crash(who);
+                Undo::Replace(who)
+            }
+            FaultKind::TwoOperators => {
+                let who = self.nemesis.index(self.options.sentinels);
+                let step = 1 + self.nemesis.index(self.options.sentinels - 1);
+                let (other, later) = ((who + step) % self.options.sentinels, self.nemesis.random.below(20));
+                self.queue.push(self.now + later, Event::Force { who: other });
+                return self.force(who, false);
+            }
             FaultKind::Operator => {
                 let who = self.nemesis.index(self.options.sentinels);
                 let coordinated = self.nemesis.random.below(2) == 0;
@@ -238,6 +255,7 @@ impl World<'_> {
                 self.processes[who].plan = None;
                 self.start(who)?;
             }
+            Undo::Replace(who) => self.replace(who)?,
             Undo::Thaw(who) => self.thaw(who),
             Undo::ServerBack(index) => self.server_back(index)?,
             Undo::Mend(cuts) => self.mend(&cuts),
@@ -277,6 +295,29 @@ impl World<'_> {
         Ok(())
     }
 
+    /// A Sentinel with an empty file and another id starts where one was lost, with the address that the others name.
+    fn replace(&mut self, who: usize) -> Outcomes {
+        if self.processes[who].sentinel.is_some() {
+            return Ok(());
+        }
+        let epoch = |process: &Process| {
+            let in_memory = process.sentinel.as_deref().map_or(0, Sentinel::current_epoch);
+            in_memory.max(process.disk.load().current_epoch)
+        };
+        let newest = self.processes.iter().map(epoch).max().unwrap_or(0);
+        let named = self.living().into_iter().find_map(|(_, sentinel)| {
+            let master = sentinel.master_by_name(GROUP.as_bytes())?;
+            let addr = sentinel.current_addr(master);
+            Some(format!("{} {}", addr.host, addr.port))
+        });
+        let Some(named) = named else { return self.start(who) };
+        let myid = sentinel_id(who, self.nemesis.random.next_u64());
+        let text = first_file(&self.options, myid, &named);
+        self.processes[who].disk = Disk::new(text, self.options.save_ms, None, self.nemesis.random.next_u64());
+        self.processes[who].replaced = Some(newest);
+        self.start(who)
+    }
+
     pub fn kill_server(&mut self, index: usize) {
         self.fault(Node::Server(index), format_args!("killed"));
         self.stop_server(index, false);
@@ -306,7 +347,7 @@ impl World<'_> {
         }
     }
 
-    fn server_back(&mut self, index: usize) -> Outcomes {
+    pub fn server_back(&mut self, index: usize) -> Outcomes {
         let loading = self.nemesis.random.below(self.options.loading_ms + 1);
         let (now, server) = (self.now, &mut self.servers[index]);
         match server.state {

@@ -80,7 +80,7 @@ pub struct Server {
     paused_until: Millis,
     /// What waits for the end of a pause: a PUBLISH, and all that comes behind it on the same connection.
     waiting: Vec<(Wire, Request)>,
-    priority: u32,
+    pub priority: u32,
     refuse_stale: bool,
     /// An order to follow another is acknowledged and ignored: a planted fault.
     stubborn: bool,
