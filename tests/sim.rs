@@ -1,7 +1,8 @@
 //! The simulation: a whole group in one thread, under faults drawn from a seed.
 //!
 //! * `cargo test --test sim` runs 60 seeds; `SEEDS=500` in the environment scales, `SEED=7` replays one and prints
-//!   its story (`STORY=all` with every packet). `MUTE=one-vote,one-leader` sends those checkers to sleep.
+//!   its story (`STORY=all` with every packet). `MUTE=one-vote,one-leader` sends those checkers to sleep, and
+//!   `PROFILE=contested` (or `drawn`, `exercise`, `operators`, `replacements`) has all seeds be runs of that kind.
 //! * A failure prints seed, step, what was broken, and the story.
 
 #[path = "sim/mod.rs"]
@@ -30,7 +31,16 @@ fn from_environment(name: &str) -> Option<u64> {
 fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
     let muted = std::env::var("MUTE").unwrap_or_default();
     let muted: Vec<String> = muted.split(',').map(ToString::to_string).collect();
-    let drawn = |seed| Options { muted: muted.clone(), ..Options::of_seed(seed) };
+    let profile = match std::env::var("PROFILE").as_deref() {
+        Err(_) => Options::of_seed,
+        Ok("drawn") => Options::drawn,
+        Ok("contested") => Options::contested,
+        Ok("exercise") => Options::exercise,
+        Ok("operators") => Options::operators,
+        Ok("replacements") => Options::replacements,
+        Ok(other) => panic!("there is no profile {other:?}"),
+    };
+    let drawn = |seed| Options { muted: muted.clone(), ..profile(seed) };
     if let Some(seed) = from_environment("SEED") {
         let options = drawn(seed);
         let mut trace = Trace::recording();
@@ -116,6 +126,9 @@ fn a_healthy_group_stays_quiet() {
 /// One deliberate mistake, the runs in which it is looked for, who looks away, and who must see it.
 type Row = (Planted, fn(u64) -> Options, &'static [&'static str], &'static str);
 
+/// Where a leader has no majority a second one may stand up before it is counted.
+const ALSO: &[(&str, &str)] = &[("majority-behind-leader", "one-leader")];
+
 /// Every rule that can be broken on purpose. Some are there twice: what the first line of defence sees, the next one would
 /// see as well.
 const PLANTED: &[Row] = &[
@@ -133,7 +146,7 @@ const PLANTED: &[Row] = &[
     (Planted::Core(Plant::KeepRemovedPeersVote), Options::replacements, &[], "majority-behind-leader"),
     (Planted::Core(Plant::IgnoreRank), Options::of_seed, &[], "one-attempt"),
     (Planted::Core(Plant::ForceWithoutOwnEpoch), Options::of_seed, &[], "one-leader"),
-    (Planted::Core(Plant::SameAddressInMemory), Options::replacements, &[], "saved-first"),
+    (Planted::Core(Plant::SameAddressInMemory), Options::of_seed, &[], "saved-first"),
     (Planted::Core(Plant::AcceptOlderConfig), Options::of_seed, &[], "epochs-forward"),
     (Planted::Core(Plant::FailoverInTilt), Options::of_seed, &[], "none-in-tilt"),
     (Planted::Core(Plant::FailoverWithoutQuorum), Options::of_seed, &[], "quorum-behind-failover"),
@@ -175,7 +188,7 @@ fn every_planted_fault_is_found_by_the_checker_that_is_there_for_it() {
         let (seeds, checker) = found.as_ref().map_or((FINDING_SEEDS, "nobody"), |(seed, who)| (*seed, who));
         let planted = planted.to_string();
         println!("{planted:<32} {checker:<24} {seeds:>5}  {}", muted.join(" "));
-        if checker != *by {
+        if checker != *by && !ALSO.contains(&(by, checker)) {
             wrong.push(format!("{planted} was found by {checker} within {seeds} seeds, not by {by}"));
         }
     }

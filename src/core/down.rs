@@ -62,16 +62,16 @@ impl Sentinel {
         if down {
             master.node.sdown = Some(now);
             master.node.last_down = Some(now);
+            // What others said before is about an earlier silence: taken together, two short ones that not everybody
+            // noticed would bring down a master that most have heard all the time. They are asked anew.
+            for peer in master.peers.values_mut() {
+                (peer.agrees, peer.heard) = (false, None);
+            }
             // Soon one of its replicas may be chosen: by what it holds now.
             self.refresh_replicas(now, id);
         } else {
             master.node.sdown = None;
             master.node.script_kill_sent = false;
-            // What others said of this silence says nothing of the next one: taken together, two short ones that not
-            // everybody noticed would bring down a master that a majority has heard all the time. They are asked anew.
-            for peer in master.peers.values_mut() {
-                (peer.agrees, peer.heard) = (false, None);
-            }
         }
     }
 

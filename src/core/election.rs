@@ -13,7 +13,7 @@ use super::model::{Master, Peer, Role};
 use super::report::Trigger;
 use super::snapshot::Snapshot;
 use super::{Plant, SAVE_RETRY, Sentinel, majority};
-use crate::base::{Millis, random};
+use crate::base::Millis;
 use std::collections::BTreeMap;
 
 /// After an election that provably nobody won, the next attempt follows within this many slots.
@@ -73,32 +73,8 @@ impl Sentinel {
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
             // Nothing starts until the disk is well again, which the cron notices.
             None if self.save_retry.is_some() => None,
-            None => {
-                master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * self.slot(master)))
-            }
+            None => master.odown.map(|since| self.allowed_at(master).max(since + self.head_start(master))),
         }
-    }
-
-    /// How many live voters stand before us: we, and the peers that are not SDOWN, by a hash of id and master.
-    ///
-    /// A peer that went down together with the master keeps its place and costs a slot: some of us have noticed it and
-    /// some have not yet, and an order that shifts between the two lets neighbours start at the same moment.
-    fn rank(&self, master: &Master) -> u64 {
-        if self.planted(Plant::IgnoreRank) {
-            return 0;
-        }
-        let place = |voter: RunId| {
-            let bytes = voter.as_str().bytes().chain(master.name.bytes());
-            let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            });
-            (random::mix(hash), voter)
-        };
-        let me = place(self.identity.myid);
-        let margin = self.tunables.ask_period;
-        let long_gone = |since: Millis| master.node.sdown.is_some_and(|master_since| since + margin < master_since);
-        let stands = |peer: &&Peer| !peer.sdown.is_some_and(long_gone);
-        master.peers.values().filter(stands).filter(|peer| place(peer.run_id) < me).count() as u64
     }
 
     /// The earliest start that the last attempt leaves open.
@@ -154,7 +130,7 @@ impl Sentinel {
             }
             return;
         }
-        if now >= since + self.rank(master) * self.slot(master) {
+        if now >= since + self.head_start(master) {
             self.start_failover(now, id, Cause::Down);
         }
     }

@@ -96,6 +96,10 @@ impl Sentinel {
         // A name that we may not look up is no address.
         let (Some(addr), Some(master_addr)) = (self.locate(hello.addr), self.locate(hello.master_addr)) else { return };
         let hello = &Hello { addr, master_addr, ..hello };
+        if self.is_our_address(&hello.addr) {
+            self.report_former_self(now, hello);
+            return;
+        }
         let Some(peer) = self.find_or_add_peer(now, id, hello) else { return };
         if let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) {
             peer.last_hello = now;
@@ -107,13 +111,7 @@ impl Sentinel {
 
     /// Our own words come back to us from every server. One that names an address that is not ours is another's.
     fn report_own_id(&mut self, now: Millis, hello: &Hello) {
-        let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
-        let ours = if self.options.announce_ip.is_empty() {
-            hello.addr.ip.is_some_and(|ip| self.local_ips.contains(&ip))
-        } else {
-            *hello.addr.host == *self.options.announce_ip
-        };
-        if (ours && hello.addr.port == port) || !due(&mut self.own_id_reported, now) {
+        if self.is_our_address(&hello.addr) || !due(&mut self.own_id_reported, now) {
             return;
         }
         self.out.log(
@@ -124,6 +122,28 @@ impl Sentinel {
                 hello.addr, hello.run_id
             ),
         );
+    }
+
+    fn is_our_address(&self, addr: &Addr) -> bool {
+        let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
+        let host = if self.options.announce_ip.is_empty() {
+            addr.ip.is_some_and(|ip| self.local_ips.contains(&ip))
+        } else {
+            *addr.host == *self.options.announce_ip
+        };
+        host && addr.port == port
+    }
+
+    /// Another id at our own address is what we were before our file was lost: a hello can come late. As a peer it would be
+    /// asked for its vote, and we would answer, and count twice.
+    fn report_former_self(&mut self, now: Millis, hello: &Hello) {
+        if due(&mut self.own_id_reported, now) {
+            let text = format!(
+                "A hello names our own address {} with another id, {}: that is no peer",
+                hello.addr, hello.run_id
+            );
+            self.out.log(Level::Notice, text);
+        }
     }
 
     /// The peer of this address and id under this master, added (or moved here) when it is new.

@@ -244,9 +244,12 @@ impl Sentinel {
 
     pub(super) fn pubsub_reply(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
+        if self.links.get_mut(&id).is_some_and(|link| link.refusals.take().is_some()) {
+            // Without a run of refusals the next attempt may be nearer than on its grid.
+            self.reconsider_users(id);
+        }
         let Some(link) = self.links.get_mut(&id) else { return };
         link.pubsub_heard = now;
-        link.refusals = None;
         // AUTH and CLIENT SETNAME may fail and yet the subscription succeed; the other way round there is no use in
         // the connection.
         let opening = link.pubsub_opening > 0;

@@ -2,7 +2,8 @@
 //!
 //! Known exceptions of the protocol, excused but counted: a failover that an operator forces needs no vote, and where not
 //! everybody can be asked its epoch may be another's, too; and a Sentinel that lost its file has forgotten its votes, so that
-//! epochs of before may see a second leader.
+//! epochs of before may see a second leader; and whoever has met too few of the others since an operator's RESET may take a
+//! few votes for many.
 
 use super::facts::{Checker, Fact, Seen};
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ use std::collections::BTreeMap;
 pub struct OneLeader {
     /// Operators are no excuse.
     strict: bool,
+    /// How many Sentinels one has to know.
+    all: usize,
     /// Votes up to this epoch may be forgotten.
     forgotten: u64,
     /// Who was elected in an epoch, and whether by force.
@@ -18,8 +21,8 @@ pub struct OneLeader {
 }
 
 impl OneLeader {
-    pub fn new(strict: bool) -> OneLeader {
-        OneLeader { strict, forgotten: 0, leaders: BTreeMap::new(), excused: 0 }
+    pub fn new(strict: bool, all: usize) -> OneLeader {
+        OneLeader { strict, all, forgotten: 0, leaders: BTreeMap::new(), excused: 0 }
     }
 }
 
@@ -34,6 +37,7 @@ impl Checker for OneLeader {
         }
         let Fact::Event { channel: "+elected-leader", .. } = seen.fact else { return Ok(()) };
         let Some((epoch, forced)) = failover(seen) else { return Ok(()) };
+        let forced = forced || seen.knows_few(self.all);
         let (first, was_forced) = *self.leaders.entry(epoch).or_insert((seen.who, forced));
         if first == seen.who {
             return Ok(());

@@ -31,6 +31,8 @@ pub enum Fact<'a> {
     Dials { to: Node, doubled: bool },
     /// Requests leave, of whatever kind.
     Sends { to: Node, requests: usize },
+    /// An operator has removed the group, and what was known about it.
+    Removed,
     /// This is a new Sentinel in the place of one that is lost. No epoch was newer than this.
     Replaced { epoch: u64 },
     /// A turn of the shell is over: everything was drained.
@@ -51,6 +53,12 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    /// It knows fewer Sentinels than there are: a majority of those it knows may be none. Forgetting them by RESET or REMOVE is
+    /// what the protocol allows an operator to do.
+    pub fn knows_few(&self, sentinels: usize) -> bool {
+        self.master().is_none_or(|master| master.peers.len() + 1 < sentinels)
+    }
+
     pub fn master(&self) -> Option<&Master> {
         self.sentinel.master_by_name(GROUP.as_bytes())
     }
@@ -138,14 +146,16 @@ pub const NAMES: [&str; 17] = [
 /// Those that look at what one Sentinel does. The others look at the world.
 pub fn all_checkers(options: &Options) -> Vec<Box<dyn Checker>> {
     let strict = options.strict();
+    // Who knows fewer than these is excused; nobody, where nobody can forget.
+    let all = if options.forgetful() { options.sentinels } else { 0 };
     vec![
         Box::new(check_votes::OneVote::default()),
-        Box::new(check_leader::OneLeader::new(strict)),
-        Box::new(check_majority::MajorityBehindLeader::new(options.sentinels)),
+        Box::new(check_leader::OneLeader::new(strict, all)),
+        Box::new(check_majority::MajorityBehindLeader::new(options.sentinels, all)),
         Box::new(check_quorum::QuorumBehindFailover::default()),
         Box::new(check_tilt::NoneInTilt::default()),
         Box::new(check_epochs::EpochsForward::default()),
-        Box::new(check_address::OneAddress::new(strict)),
+        Box::new(check_address::OneAddress::new(strict, all)),
         Box::new(check_durable::SavedFirst),
         Box::new(check_loads::LoadsAgain),
         Box::new(check_link::OneLink),

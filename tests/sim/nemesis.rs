@@ -6,7 +6,7 @@ use super::net::Wire;
 use super::node::{GROUP, Node, sentinel_id};
 use super::options::{FaultKind, between, pick};
 use super::process::{CrashPlan, Process};
-use super::server::{Role, State};
+use super::server::{Lie, Role, State};
 use super::trace::Weight;
 use super::world::{Event, Outcomes, World, first_file};
 use std::fmt;
@@ -25,9 +25,14 @@ pub struct Nemesis {
 
 /// How a fault ends.
 #[derive(Debug)]
-enum Undo {
+pub(super) enum Undo {
     Restart(usize),
     Replace(usize),
+    NotBusy(usize),
+    Willing(usize),
+    Honest(usize),
+    StrangerComes(usize),
+    MonitorAgain(usize),
     Thaw(usize),
     ServerBack(usize),
     Mend(Vec<(Node, Node)>),
@@ -45,7 +50,15 @@ impl Nemesis {
         Nemesis { random: Random::seeded(seed), on: false, last_fault: 0, active: Vec::new(), begun: 0 }
     }
 
-    fn index(&mut self, count: usize) -> usize {
+    pub(super) fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    pub(super) fn random_below(&mut self, n: u64) -> u64 {
+        self.random.below(n)
+    }
+
+    pub(super) fn index(&mut self, count: usize) -> usize {
         usize::try_from(self.random.below(count as u64)).expect("an index")
     }
 
@@ -163,6 +176,42 @@ impl World<'_> {
                 self.crash(who);
                 Undo::Replace(who)
             }
+            FaultKind::ServerBusy => {
+                let index = self.victim();
+                let killable = self.nemesis.random.below(3) > 0;
+                let ends = if killable { " or SCRIPT KILL" } else { "" };
+                self.fault(Node::Server(index), format_args!("busy with a script for {lasts} ms{ends}"));
+                if self.servers[index].state == State::Up {
+                    self.servers[index].busy = Some(killable);
+                }
+                Undo::NotBusy(index)
+            }
+            FaultKind::ServerUnwilling => {
+                let index = self.nemesis.index(self.options.servers);
+                self.fault(Node::Server(index), format_args!("refuses orders for {lasts} ms"));
+                self.servers[index].unwilling = true;
+                Undo::Willing(index)
+            }
+            FaultKind::LyingInfo => {
+                let index = self.victim();
+                let ghost = 100 + u8::try_from(self.nemesis.random.below(3)).expect("a few");
+                let lies = [Lie::Role, Lie::Half, Lie::Numbers, Lie::Ghost(ghost), Lie::RunId];
+                let lie = pick(&mut self.nemesis.random, &lies);
+                self.fault(Node::Server(index), format_args!("lies about {lie:?} for {lasts} ms"));
+                self.servers[index].lie = Some(lie);
+                Undo::Honest(index)
+            }
+            FaultKind::Stranger => {
+                let index = self.victim();
+                self.fault(Node::Server(index), format_args!("gone, a stranger comes after {lasts} ms"));
+                self.stop_server(index, false);
+                Undo::StrangerComes(index)
+            }
+            FaultKind::Forger => {
+                self.forge();
+                Undo::Nothing
+            }
+            FaultKind::Administrator => self.administer(lasts),
             FaultKind::TwoOperators => {
                 let who = self.nemesis.index(self.options.sentinels);
                 let step = 1 + self.nemesis.index(self.options.sentinels - 1);
@@ -256,6 +305,22 @@ impl World<'_> {
                 self.start(who)?;
             }
             Undo::Replace(who) => self.replace(who)?,
+            Undo::NotBusy(index) => self.servers[index].busy = None,
+            Undo::Willing(index) => self.servers[index].unwilling = false,
+            Undo::Honest(index) => self.servers[index].lie = None,
+            Undo::StrangerComes(index) => {
+                let (now, server) = (self.now, &mut self.servers[index]);
+                if server.state == State::Down {
+                    server.become_stranger(now);
+                    self.line(
+                        Weight::Story,
+                        Node::Server(index),
+                        "back",
+                        format_args!("as a stranger, an empty master"),
+                    );
+                }
+            }
+            Undo::MonitorAgain(who) => self.monitor_again(who),
             Undo::Thaw(who) => self.thaw(who),
             Undo::ServerBack(index) => self.server_back(index)?,
             Undo::Mend(cuts) => self.mend(&cuts),
@@ -288,8 +353,13 @@ impl World<'_> {
             self.processes[who].disk.save_ms = self.options.save_ms;
             self.thaw(who);
             self.start(who)?;
+            if self.processes[who].removed {
+                self.monitor_again(who);
+            }
         }
         for index in 0..self.options.servers {
+            let server = &mut self.servers[index];
+            (server.busy, server.unwilling, server.lie) = (None, false, None);
             self.server_back(index)?;
         }
         Ok(())
@@ -305,12 +375,8 @@ impl World<'_> {
             in_memory.max(process.disk.load().current_epoch)
         };
         let newest = self.processes.iter().map(epoch).max().unwrap_or(0);
-        let named = self.living().into_iter().find_map(|(_, sentinel)| {
-            let master = sentinel.master_by_name(GROUP.as_bytes())?;
-            let addr = sentinel.current_addr(master);
-            Some(format!("{} {}", addr.host, addr.port))
-        });
-        let Some(named) = named else { return self.start(who) };
+        let Some((host, port)) = self.named() else { return self.start(who) };
+        let named = format!("{host} {port}");
         let myid = sentinel_id(who, self.nemesis.random.next_u64());
         let text = first_file(&self.options, myid, &named);
         self.processes[who].disk = Disk::new(text, self.options.save_ms, None, self.nemesis.random.next_u64());

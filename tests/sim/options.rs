@@ -43,14 +43,27 @@ pub enum FaultKind {
     TwoOperators,
     /// A Sentinel dies, and a new one takes its place: same address, empty file, another id.
     SentinelReplaced,
+    /// A server runs a script that does not end.
+    ServerBusy,
+    /// A server refuses to change its role: transactions are aborted.
+    ServerUnwilling,
+    /// A server tells untrue things in INFO.
+    LyingInfo,
+    /// A server is gone, and an empty one has its address.
+    Stranger,
+    /// Somebody tells untrue things in hellos.
+    Forger,
+    /// An operator calls RESET, SET, or REMOVE and later MONITOR.
+    Administrator,
 }
 
 use FaultKind::{
-    AsymmetricPartition, FailingDisk, Jitter, LinkCut, Operator, Partition, Reset, SentinelCrash, SentinelPause,
-    SentinelReplaced, ServerHang, ServerKill, ServerLoss, SlowDisk, SlowLink, TwoOperators,
+    Administrator, AsymmetricPartition, FailingDisk, Forger, Jitter, LinkCut, LyingInfo, Operator, Partition, Reset,
+    SentinelCrash, SentinelPause, SentinelReplaced, ServerBusy, ServerHang, ServerKill, ServerLoss, ServerUnwilling,
+    SlowDisk, SlowLink, Stranger, TwoOperators,
 };
 
-const ALL_FAULTS: [FaultKind; 16] = [
+const ALL_FAULTS: [FaultKind; 22] = [
     SentinelCrash,
     SentinelPause,
     ServerKill,
@@ -67,6 +80,12 @@ const ALL_FAULTS: [FaultKind; 16] = [
     Operator,
     TwoOperators,
     SentinelReplaced,
+    ServerBusy,
+    ServerUnwilling,
+    LyingInfo,
+    Stranger,
+    Forger,
+    Administrator,
 ];
 
 /// Deliberate mistakes, to show that a checker sees them.
@@ -138,12 +157,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// The run that a seed stands for: six of ten are drawn as a whole.
+    /// The run that a seed stands for: five of ten are drawn as a whole.
     pub fn of_seed(seed: u64) -> Options {
         match seed % 10 {
             0 | 5 => Options::contested(seed),
             3 => Options::exercise(seed),
             6 => Options::operators(seed),
+            8 => Options::replacements(seed),
             _ => Options::drawn(seed),
         }
     }
@@ -153,8 +173,12 @@ impl Options {
         // Its own stream: a new option does not change what the world draws later.
         let mut random = Random::seeded(mix(seed ^ 0x0051_c4e5));
         let draw = &mut random;
-        let sentinels = pick(draw, &[3, 3, 5]);
-        let quorum = if sentinels == 3 { 2 } else { pick(draw, &[2, 3, 3, 4]) };
+        let sentinels = pick(draw, &[3, 3, 5, 5, 7]);
+        let quorum = match sentinels {
+            3 => 2,
+            5 => pick(draw, &[2, 3, 3, 4]),
+            _ => pick(draw, &[2, 4, 4, 5]),
+        };
         let latency = pick(draw, &[(1, 1), (1, 5), (1, 20), (5, 60)]);
         let save_ms = pick(draw, &[(0, 0), (0, 0), (0, 3), (1, 30)]);
         let faults = ALL_FAULTS
@@ -162,8 +186,11 @@ impl Options {
             .filter_map(|kind| {
                 // Half of the kinds are off in a given run. Operators and lost files come seldom: what they do is
                 // excused from some checkers, and that should not blind most runs.
-                let seldom = matches!(kind, Operator | TwoOperators | SentinelReplaced);
-                let chance = if seldom { 8 } else { 50 };
+                let chance = match kind {
+                    Operator | TwoOperators | SentinelReplaced | Administrator => 8,
+                    ServerBusy | ServerUnwilling | LyingInfo | Stranger | Forger => 25,
+                    _ => 50,
+                };
                 let weight = 1 + draw.below(4);
                 (draw.below(100) < chance).then_some((kind, weight))
             })
@@ -171,7 +198,7 @@ impl Options {
         Options {
             seed,
             sentinels,
-            servers: 3,
+            servers: pick(draw, &[1, 2, 3, 3, 4, 5]),
             quorum,
             down_after: pick(draw, &[500, 1000, 1000, 3000]),
             failover_timeout: pick(draw, &[3_000, 6_000, 15_000]),
@@ -204,6 +231,7 @@ impl Options {
             vec![(SentinelCrash, 6), (ServerKill, 2), (ServerLoss, 2), (LinkCut, 2), (Reset, 1), (FailingDisk, 1)];
         Options {
             sentinels: 5,
+            servers: 3,
             quorum: 3,
             down_after: 500,
             failover_timeout: 3_000,
@@ -249,6 +277,11 @@ impl Options {
         Options { faults, latency: (1, 5), faults_at_once: 6, ..Options::contested(seed) }
     }
 
+    /// Whether a Sentinel may come to know fewer of the others than there are.
+    pub fn forgetful(&self) -> bool {
+        self.faults.iter().any(|(kind, _)| matches!(kind, SentinelReplaced | Administrator | Forger))
+    }
+
     /// Whether operators have no excuse.
     pub fn strict(&self) -> bool {
         self.faults.iter().all(|(kind, _)| matches!(kind, Operator | TwoOperators))
@@ -258,6 +291,7 @@ impl Options {
     pub fn calm(seed: u64, sentinels: usize) -> Options {
         Options {
             sentinels,
+            servers: 3,
             quorum: u32::try_from(sentinels / 2 + 1).expect("a handful"),
             down_after: 1_000,
             failover_timeout: 60_000,
@@ -285,9 +319,10 @@ impl Options {
     /// node shows it in an INFO that comes every ten seconds. Twice the rest is for dials and retransmissions.
     pub fn convergence_ms(&self) -> u64 {
         let info_period = 10_000;
+        // An operator may have doubled what belongs to the master.
         self.tilt_period
-            + 4 * self.failover_timeout
-            + self.down_after
+            + 8 * self.failover_timeout
+            + 2 * self.down_after
             + 3 * info_period
             + 2 * (self.sync_ms.1 + self.loading_ms)
             + 30_000

@@ -6,6 +6,7 @@
 use super::check_cause::Ear;
 use super::disk::Disk;
 use super::facts::{self, Fact};
+use super::meddling::{Order, obey};
 use super::net::{Direction, Packet, Request, Wire};
 use super::node::{GROUP, Node, sentinel_id};
 use super::options::{Planted, between};
@@ -37,6 +38,8 @@ pub enum Item {
     Reply(ConnId, ConnKind, Reply),
     /// From a peer that is connected to us.
     Requests(Wire, Vec<Request>),
+    /// What an operator wants.
+    Order(Order),
 }
 
 /// An answer to a peer, held until the effects were drained.
@@ -68,6 +71,8 @@ pub struct Process {
     pub sentinel: Option<Box<Sentinel>>,
     pub disk: Disk,
     pub frozen: bool,
+    /// An operator has removed the group here, and comes back to it.
+    pub removed: bool,
     /// A new Sentinel in the place of one that is lost, with the newest epoch of that moment.
     pub replaced: Option<u64>,
     pub plan: Option<CrashPlan>,
@@ -93,6 +98,7 @@ impl Process {
             sentinel: None,
             disk,
             frozen: false,
+            removed: false,
             replaced: None,
             plan: None,
             inbox: VecDeque::new(),
@@ -237,6 +243,7 @@ impl World<'_> {
         }
         let Some(sentinel) = &mut process.sentinel else { return Ok(()) };
         process.ear.turn_begins();
+        let removed = process.inbox.iter().any(|item| matches!(item, Item::Order(Order::Remove)));
         for item in process.inbox.drain(..) {
             match item {
                 Item::Requests(wire, requests) => {
@@ -244,6 +251,7 @@ impl World<'_> {
                         process.held.push((wire, answer(sentinel, now, request)));
                     }
                 }
+                Item::Order(order) => obey(sentinel, now, order, &self.options),
                 // Nothing is reported about a connection that the core closed meanwhile.
                 Item::Connected(conn) | Item::Closed(conn, _) | Item::Reply(conn, ..)
                     if !process.wires.contains_key(&conn) => {}
@@ -266,6 +274,9 @@ impl World<'_> {
         }
         if sentinel.next_wakeup() <= now {
             sentinel.tick(now);
+        }
+        if removed {
+            self.observe(who, Fact::Removed)?;
         }
         self.drain(who)
     }

@@ -39,7 +39,9 @@ impl World<'_> {
         for index in 0..self.servers.len() {
             let server = &self.servers[index];
             let here = Node::Server(index);
-            let serves = server.state == State::Up && server.role == Role::Master && self.now >= server.loading_until;
+            let honest = server.lie.is_none() && server.busy.is_none();
+            let up = server.state == State::Up && self.now >= server.loading_until;
+            let serves = up && honest && server.role == Role::Master;
             let troubled = |who: &usize| {
                 let (there, process) = (Node::Sentinel(*who), &self.processes[*who]);
                 let rough = |from: Node, to: Node| self.net.is_cut(from, to) || self.net.slow.contains_key(&(from, to));

@@ -76,6 +76,10 @@ pub enum Event {
         who: usize,
     },
     NextFault,
+    /// An operator monitors the group again where it was removed.
+    MonitorAgain {
+        who: usize,
+    },
     /// A fault has lasted long enough.
     Undo {
         fault: u64,
@@ -214,6 +218,7 @@ impl<'t> World<'t> {
                 self.queue.push(self.now + replication::STEP_MS, Event::Replicate);
             }
             Event::Force { who } => return self.force(who, false),
+            Event::MonitorAgain { who } => self.monitor_again(who),
             Event::NextFault => return self.next_fault(),
             Event::Undo { fault } => return self.undo(fault),
         }
@@ -225,6 +230,7 @@ impl<'t> World<'t> {
         let listening = match to {
             Node::Sentinel(index) => self.processes.get(index).is_some_and(|process| process.sentinel.is_some()),
             Node::Server(index) => self.servers.get(index).is_some_and(|server| server.state != State::Down),
+            Node::Nobody(_) => false,
         };
         if let (Node::Server(index), true) = (to, listening) {
             self.servers[index].accepted(wire);
@@ -241,7 +247,7 @@ impl<'t> World<'t> {
                 self.net.ended(wire, Direction::There);
                 match to {
                     Node::Server(index) => self.servers[index].left(wire),
-                    Node::Sentinel(_) => {}
+                    Node::Sentinel(_) | Node::Nobody(_) => {}
                 }
             }
             // A kernel answers data for a connection it does not know with a reset.
@@ -251,6 +257,7 @@ impl<'t> World<'t> {
             (Direction::There, Packet::Requests(requests)) => match to {
                 Node::Server(index) => return self.serve(index, wire, requests),
                 Node::Sentinel(index) => self.post(index, Item::Requests(wire, requests)),
+                Node::Nobody(_) => {}
             },
             (Direction::There, _) => {}
             (Direction::Back, packet) if !from_open => {
