@@ -8,7 +8,7 @@ use super::failover::{Failover, Step};
 use super::ids::{Addr, MasterId, RunId};
 use super::model::{Expect, Link, Master, Peer};
 use super::operator::{Answer, Vote};
-use super::{EPOCH_MAX, Plant, Sentinel, current_addr};
+use super::{Plant, Sentinel, current_addr};
 use crate::base::Millis;
 
 /// Questions that questions cause reach one peer at most once in this many ms: they must not chase each other.
@@ -95,7 +95,7 @@ impl Sentinel {
         let node = in_force.and_then(|id| master.replicas.get(&id)).map_or(&master.node, |replica| &replica.node);
         let down = self.tilt.is_none() && node.sdown.is_some();
         answer.down = down;
-        if let Some(candidate) = candidate.filter(|_| epoch <= EPOCH_MAX) {
+        if let Some(candidate) = candidate.filter(|_| self.is_credible(epoch)) {
             self.vote(now, id, epoch, candidate);
             let master = &self.masters[&id];
             answer.vote = Vote { leader: master.leader, epoch: master.leader_epoch };

@@ -5,7 +5,8 @@ use super::doubts::due;
 use super::effect::Level;
 use super::ids::{Addr, MasterId, PeerId, RunId};
 use super::model::Peer;
-use super::{EPOCH_MAX, Plant, Sentinel, current_addr};
+use super::snapshot::Snapshot;
+use super::{EPOCH_STRIDE, Plant, Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
 /// Peers of one master; a group has a handful, and whoever announces more is inventing them.
@@ -40,10 +41,10 @@ impl Hello {
         Some(Hello {
             addr: addr(ip, port)?,
             run_id: RunId::parse(run_id.as_bytes())?,
-            current_epoch: number(epoch).filter(|&epoch| epoch <= EPOCH_MAX)?,
+            current_epoch: number(epoch).filter(|&epoch| epoch <= Snapshot::EPOCH_LAST)?,
             master_name: name.into(),
             master_addr: addr(master_ip, master_port)?,
-            config_epoch: number(config_epoch).filter(|&epoch| epoch <= EPOCH_MAX)?,
+            config_epoch: number(config_epoch).filter(|&epoch| epoch <= Snapshot::EPOCH_LAST)?,
         })
     }
 }
@@ -82,8 +83,8 @@ impl Sentinel {
     /// What came on the hello channel, ours or a server's.
     pub(super) fn take_payload(&mut self, now: Millis, payload: &[u8]) {
         match Hello::parse(payload) {
-            Some(hello) => self.take_hello(now, hello),
-            None => self.report_no_hello(now, payload),
+            Some(hello) if self.is_credible(hello.current_epoch.max(hello.config_epoch)) => self.take_hello(now, hello),
+            _ => self.report_no_hello(now, payload),
         }
     }
 
@@ -290,6 +291,11 @@ impl Sentinel {
     }
 
     /// A larger epoch anywhere is ours from now on.
+    /// Whether elections can have led there from what we know.
+    pub(super) fn is_credible(&self, epoch: u64) -> bool {
+        epoch <= self.current_epoch.saturating_add(EPOCH_STRIDE).min(Snapshot::EPOCH_LAST)
+    }
+
     pub(super) fn adopt_epoch(&mut self, epoch: u64) {
         if epoch > self.current_epoch {
             self.current_epoch = epoch;

@@ -68,9 +68,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::IpAddr;
 
-/// The largest epoch taken from others. Peers read epochs as signed 64-bit numbers; what lies above leaves room for
-/// more elections than will ever be held, so that a forged epoch cannot end them.
-const EPOCH_MAX: u64 = i64::MAX as u64 - (1 << 32);
+/// How far the epochs of others may be ahead of ours. No group ever holds so many elections, and with one forged epoch
+/// nobody gets near [`Snapshot::EPOCH_LAST`], after which there can be none: that takes millions of them.
+const EPOCH_STRIDE: u64 = 1 << 40;
 /// A failed save is tried again after this many ms.
 const SAVE_RETRY: u64 = 1_000;
 
