@@ -57,6 +57,8 @@ pub const KEEPALIVE_SECONDS: u32 = 300;
 pub const EVENTS_PER_POLL: usize = 256;
 /// Connections to nodes begun in one turn, of some tens of µs each; further ones wait for the next turns.
 pub const DIALS_PER_TURN: usize = 64;
+/// Connections to nodes that are written to in one turn; the PINGs of a thousand masters are due in the same one.
+pub const LINK_WRITES_PER_TURN: usize = 512;
 /// Longest wait of one poll, in ms; systems differ in what they take beyond. A timer further away is waited for in pieces.
 pub const LONGEST_POLL: u64 = 24 * 60 * 60 * 1000;
 /// How long a TLS handshake may take, in ms. Whoever is slower is no client but holds the place of one.
