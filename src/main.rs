@@ -9,15 +9,17 @@
 //! the exit code is 1.
 
 use getopts::{Fail, Options, ParsingStyle};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Read, Write};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use watchfire::base::glob;
-use watchfire::config::{self, Source};
+use watchfire::config::{self, Opened, Source};
 use watchfire::server::{Server, StartUp};
 
 const NO_FILE: &str = "Sentinel needs config file on disk to save state. Exiting...";
+const CHECK_WHAT: &str = "--check-config needs the FILE to check.";
 const NO_SERVER: &str = "This is watchfire, which is a Sentinel and no server: it starts under this name only with --sentinel. \
 Nothing was changed.";
 const AFTERWORD: &str = "
@@ -78,13 +80,12 @@ enum Order {
 struct Call {
     file: PathBuf,
     stdin: bool,
-    /// `--directive value ...`
-    rest: Vec<String>,
+    /// `--directive value ...`; a value may hold any byte.
+    rest: Vec<OsString>,
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> =
-        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let name = Name::of(&std::env::args_os().next().unwrap_or_default());
     let outcome = match order(name, &arguments) {
         Ok(Order::Version) => say(&name.version()),
@@ -119,14 +120,19 @@ fn options() -> Options {
     options
 }
 
-fn order(name: Name, arguments: &[String]) -> Result<Order, String> {
-    if let Some(check @ ("--test-memory" | "--check-system")) = arguments.first().map(String::as_str) {
+fn order(name: Name, arguments: &[OsString]) -> Result<Order, String> {
+    if let Some(check @ ("--test-memory" | "--check-system")) = arguments.first().and_then(|word| word.to_str()) {
         return Err(format!("{check} is not done by watchfire."));
     }
-    let matches = match options().parse(arguments) {
+    // Ours come first; what begins with the file is taken as it is.
+    let is_ours = |word: &&OsString| word.as_bytes().starts_with(b"-") && word.as_bytes() != b"-";
+    let (ours, rest) = arguments.split_at(arguments.iter().take_while(is_ours).count());
+    let matches = match options().parse(ours) {
         Ok(matches) => matches,
         // A directive where the file should be.
-        Err(Fail::UnrecognizedOption(name)) => return Err(format!("{NO_FILE}\n('{name}' comes before any file name)")),
+        Err(Fail::UnrecognizedOption(name)) => {
+            return Err(format!("{NO_FILE}\n('{name}' is no option of ours, and no FILE comes before it; see --help)"));
+        }
         Err(other) => return Err(other.to_string()),
     };
     if matches.opt_present("version") {
@@ -139,18 +145,21 @@ fn order(name: Name, arguments: &[String]) -> Result<Order, String> {
     if name == Name::Server && !arguments.iter().any(|argument| argument == "--sentinel") {
         return Err(NO_SERVER.into());
     }
-    let mut rest = matches.free.clone();
-    let mut take = |word: &str| {
-        let before = rest.len();
-        rest.retain(|argument| argument != word);
-        rest.len() < before
+    let Some((file, mut rest)) = rest.split_first().filter(|(file, _)| *file != "-") else {
+        return Err(if matches.opt_present("check-config") { CHECK_WHAT } else { NO_FILE }.into());
     };
-    let check = take("--check-config") || matches.opt_present("check-config");
-    let stdin = take("-");
-    if rest.is_empty() || rest[0].starts_with("--") {
-        return Err(NO_FILE.into());
+    let mut take_first = |word: &str| {
+        let rest_of = rest.split_first().filter(|(first, _)| *first == word).map(|(_, rest)| rest);
+        rest = rest_of.unwrap_or(rest);
+        rest_of.is_some()
+    };
+    let check = take_first("--check-config") || matches.opt_present("check-config");
+    let mut stdin = take_first("-");
+    // Anywhere else it is somebody's value.
+    if let Some((_, others)) = rest.split_last().filter(|(last, _)| *last == "-") {
+        (stdin, rest) = (true, others);
     }
-    let call = Call { file: rest.remove(0).into(), stdin, rest };
+    let call = Call { file: file.into(), stdin, rest: rest.to_vec() };
     Ok(if check { Order::Check(call) } else { Order::Run(call) })
 }
 
@@ -164,46 +173,57 @@ fn load(call: &Call) -> Result<StartUp, String> {
     let name = call.file.display().to_string();
     let text =
         std::fs::read(&call.file).map_err(|why| format!("Fatal error, can't open config file '{name}': {why}"))?;
-    let mut more = String::new();
+    let mut more = Vec::new();
     if call.stdin {
-        std::io::stdin().read_to_string(&mut more).map_err(|why| format!("Cannot read standard input: {why}"))?;
-        more.push('\n');
+        std::io::stdin().read_to_end(&mut more).map_err(|why| format!("Cannot read standard input: {why}"))?;
+        more.push(b'\n');
     }
-    more.push_str(&config::from_args(&call.rest));
+    let words: Vec<&[u8]> = call.rest.iter().map(|word| word.as_bytes()).collect();
+    more.extend(config::from_args(&words));
     let source = Source::file(&name).with_arguments(&more);
     let loaded = config::read(&text, source, &mut include).map_err(|error| error.to_string())?;
     Ok(StartUp { loaded, config_file: call.file.clone() })
 }
 
-/// The text behind an `include`: one file, or all that match a pattern in its last part, in order.
-fn include(path: &str) -> std::io::Result<Vec<u8>> {
-    let (folder, pattern) = path.rsplit_once('/').map_or((".", path), |(folder, last)| (folder, last));
-    if !pattern.contains(['*', '?', '[']) {
-        return std::fs::read(path);
+/// The files behind an `include`: one, or all that match a pattern, in order. None need match.
+fn include(path: &str) -> std::io::Result<Vec<Opened>> {
+    let is_pattern = |text: &str| text.contains(['*', '?', '[']);
+    if !is_pattern(path) {
+        return Ok(vec![Opened { path: path.into(), text: std::fs::read(path)? }]);
     }
-    let folder = if folder.is_empty() { "/" } else { folder };
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        // A hidden file is not meant by a pattern, as in every shell.
-        let hidden = name.as_encoded_bytes().starts_with(b".");
-        if !hidden && glob::matches(pattern.as_bytes(), name.as_encoded_bytes(), false) {
-            found.push(entry.path());
-        }
+    let mut found = vec![PathBuf::from(if path.starts_with('/') { "/" } else { "" })];
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        found = match is_pattern(part) {
+            true => found.iter().flat_map(|folder| matching(folder, part)).collect(),
+            false => found.into_iter().map(|folder| folder.join(part)).filter(|path| path.exists()).collect(),
+        };
     }
-    found.sort();
-    let mut text = Vec::new();
-    for path in found {
-        text.extend(std::fs::read(path)?);
-        text.push(b'\n');
-    }
-    Ok(text)
+    // A pattern may also match folders, which hold no text.
+    let files = found.into_iter().filter(|path| path.is_file());
+    files.map(|path| Ok(Opened { text: std::fs::read(&path)?, path: path.display().to_string() })).collect()
+}
+
+/// What in a folder matches the pattern, in order. A hidden file is not meant, as in every shell.
+fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let place = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    // A set that is turned round has two spellings in a shell.
+    let in_our_words = pattern.replace("[!", "[^");
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let is_meant = |name: &OsString| {
+        let hidden = name.as_bytes().starts_with(b".") && !pattern.starts_with('.');
+        !hidden && glob::matches(in_our_words.as_bytes(), name.as_bytes(), false)
+    };
+    let mut names: Vec<OsString> = entries.filter(is_meant).collect();
+    names.sort();
+    names.into_iter().map(|name| folder.join(name)).collect()
 }
 
 fn check(call: &Call) -> Result<(), String> {
     let start_up = load(call)?;
     let more = start_up.check().map_err(|error| error.to_string())?;
+    if !start_up.loaded.ignored.is_empty() {
+        say(&format!("{}: accepted, but without meaning for a Sentinel\n", start_up.loaded.ignored.join(", ")))?;
+    }
     for note in start_up.loaded.notes.iter().chain(&more) {
         say(&format!("{note}\n"))?;
     }
@@ -228,12 +248,14 @@ mod tests {
     }
 
     fn order_as(name: Name, line: &str) -> Result<Order, String> {
-        order(name, &line.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>())
+        order(name, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     fn run_of(line: &str) -> (String, bool, String) {
         match order_of(line) {
-            Ok(Order::Run(call)) => (call.file.display().to_string(), call.stdin, call.rest.join(" ")),
+            Ok(Order::Run(call)) => {
+                (call.file.display().to_string(), call.stdin, call.rest.join(OsStr::new(" ")).into_string().unwrap())
+            }
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -243,6 +265,9 @@ mod tests {
         assert_eq!(run_of("s.conf"), ("s.conf".into(), false, String::new()));
         assert_eq!(run_of("s.conf --port 1 --loglevel debug").2, "--port 1 --loglevel debug");
         assert_eq!(run_of("s.conf - --port 1"), ("s.conf".into(), true, "--port 1".into()));
+        assert_eq!(run_of("s.conf --port 1 -"), ("s.conf".into(), true, "--port 1".into()));
+        let values = "--requirepass - --user --check-config --port 1";
+        assert_eq!(run_of(&format!("s.conf {values}")), ("s.conf".into(), false, values.into()));
         assert_eq!(run_of("--sentinel s.conf --port 1").0, "s.conf");
         assert_eq!(run_of("s.conf --port 1 --sentinel").2, "--port 1 --sentinel");
         assert_eq!(run_of("s.conf --supervised systemd --daemonize no").2, "--supervised systemd --daemonize no");
@@ -273,10 +298,36 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_of_an_include_may_stand_in_any_part_of_the_path_and_match_nothing() {
+        let folder = std::env::temp_dir().join(format!("watchfire-include-{}", std::process::id()));
+        for place in ["b", "a", ".hidden", "a/x.conf"] {
+            std::fs::create_dir_all(folder.join(place)).unwrap();
+        }
+        for (file, text) in
+            [("a/s.conf", "1"), ("b/s.conf", "2"), ("b/t.conf", "3"), ("b/.u.conf", "4"), (".hidden/s.conf", "5")]
+        {
+            std::fs::write(folder.join(file), text).unwrap();
+        }
+        let texts = |pattern: &str| {
+            let found = include(&folder.join(pattern).display().to_string()).unwrap();
+            found.iter().map(|file| String::from_utf8_lossy(&file.text).into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(texts("*/s.conf"), "1 2");
+        // `a/x.conf` is a folder.
+        assert_eq!(texts("?/*.conf"), "1 2 3");
+        assert_eq!(texts("[!b]/*.conf") + &texts("b/[t-z].conf"), "13");
+        assert_eq!(texts("nowhere/*.conf"), "");
+        assert_eq!(texts(".h*/*.conf"), "5");
+        assert!(include(&folder.join("nowhere").display().to_string()).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn without_a_file_nothing_starts() {
-        for line in ["", "--port 1", "--sentinel", "-", "--check-config"] {
+        for line in ["", "--port 1", "--sentinel", "-"] {
             assert!(order_of(line).unwrap_err().starts_with(NO_FILE), "{line}");
         }
+        assert_eq!(order_of("--check-config").unwrap_err(), CHECK_WHAT);
     }
 
     #[test]
@@ -287,7 +338,7 @@ mod tests {
         let call = |rest: &[&str]| Call {
             file: "s.conf".into(),
             stdin: false,
-            rest: rest.iter().map(ToString::to_string).collect(),
+            rest: rest.iter().map(OsString::from).collect(),
         };
         assert_eq!(order_of("--check-config s.conf"), Ok(Order::Check(call(&[]))));
         assert_eq!(order_of("--check-config s.conf --port 1"), Ok(Order::Check(call(&["--port", "1"]))));

@@ -1,11 +1,11 @@
 //! `user` lines and their companions in the configuration file.
 
-use watchfire::config::{self, ConfigError, Loaded, ServerOptions, Source};
+use watchfire::config::{self, ConfigError, Loaded, Opened, ServerOptions, Source};
 use watchfire::core::Snapshot;
 
 fn read(text: &str) -> Result<Loaded, ConfigError> {
     config::read(text.as_bytes(), Source::file("s.conf"), &mut |path| match path {
-        "users.conf" => Ok(b"user bob on >included\n".to_vec()),
+        "users.conf" => Ok(vec![Opened { path: path.into(), text: b"user bob on >included\n".to_vec() }]),
         _ => unreachable!(),
     })
 }

@@ -1,7 +1,7 @@
 //! What the rewriter does to an operator's file: little, and always in the same place.
 
 use std::io;
-use watchfire::config::{self, LogLevel, ServerOptions, Source};
+use watchfire::config::{self, LogLevel, Opened, ServerOptions, Source};
 use watchfire::core::{KnownPeer, RunId, Snapshot};
 
 const ID: &str = "e3009d3269d6f4b3eb011480a3618b1779a647bd";
@@ -229,10 +229,18 @@ fn r14_a_node_known_by_name_keeps_the_option_that_lets_it_load() {
 
 #[test]
 fn r90_the_command_line_stays_out_of_the_file_but_its_masters_do_not() {
-    let arguments = config::from_args(
-        &["--loglevel", "verbose", "--port", "5000", "--sentinel", "monitor", "m", "10.0.0.1", "6379", "1"]
-            .map(String::from),
-    );
+    let arguments = config::from_args(&[
+        "--loglevel",
+        "verbose",
+        "--port",
+        "5000",
+        "--sentinel",
+        "monitor",
+        "m",
+        "10.0.0.1",
+        "6379",
+        "1",
+    ]);
     let source = Source::file("s").with_arguments(&arguments);
     let loaded = config::read(b"# mine\n", source, &mut |_| unreachable!()).unwrap();
     let new = String::from_utf8(config::rewrite(b"# mine\n", &loaded.snapshot, &loaded.server)).unwrap();
@@ -259,7 +267,7 @@ fn a_log_level_changed_by_a_client_is_kept() {
 fn r89_an_included_file_is_not_copied_and_what_changes_goes_into_the_main_file() {
     let included =
         "sentinel monitor m 10.0.0.1 6379 1\nsentinel auth-pass m secret\nsentinel down-after-milliseconds m 5000\n";
-    let mut open = |_: &str| Ok(included.as_bytes().to_vec());
+    let mut open = |path: &str| Ok(vec![Opened { path: path.into(), text: included.into() }]);
     let main = "sentinel down-after-milliseconds m 4000\ninclude /masters\n";
     let loaded = config::read(main.as_bytes(), Source::file("s"), &mut open).unwrap();
     let mut snapshot = loaded.snapshot.clone();
@@ -273,6 +281,31 @@ fn r89_an_included_file_is_not_copied_and_what_changes_goes_into_the_main_file()
     let new = config::rewrite(new.as_bytes(), &snapshot, &loaded.server);
     let again = config::read(&new, Source::file("s"), &mut open).unwrap().snapshot;
     assert_eq!(again, snapshot, "{}", String::from_utf8_lossy(&new));
+}
+
+/// Otherwise the next start would find the old password, the old level, and a user who was deleted.
+#[test]
+fn what_changed_while_running_is_said_behind_an_include_that_says_otherwise() {
+    let included = "requirepass b\nloglevel warning\nuser bob on nopass +@all\nuser eve on nopass +@all\n";
+    let mut open = |path: &str| Ok(vec![Opened { path: path.into(), text: included.into() }]);
+    let main = "requirepass a\nuser eve on nopass\nloglevel notice\ninclude sec.conf\n# end\n";
+    let mut server = config::read(main.as_bytes(), Source::file("s"), &mut open).unwrap().server;
+    server.change_password(b"c".to_vec());
+    server.change_loglevel(LogLevel::Verbose);
+    server.users.insert(b"bob".to_vec(), None);
+    server.users.insert(b"eve".to_vec(), Some(b"on nopass +ping".to_vec()));
+    let new = config::rewrite(main.as_bytes(), &Snapshot::default(), &server);
+    assert_eq!(config::rewrite(&new, &Snapshot::default(), &server), new, "a second time it is the same");
+    let text = String::from_utf8(new.clone()).unwrap();
+    assert!(text.starts_with("include sec.conf\n# end\n"), "{text}");
+    let loaded = config::read(&new, Source::file("s"), &mut open).unwrap();
+    assert_eq!((loaded.server.requirepass.as_slice(), loaded.server.loglevel), (b"c".as_slice(), LogLevel::Verbose));
+    let rules = |name: &[u8]| {
+        let user = loaded.users.iter().find(|user| user.name == name).expect("included files cannot be changed");
+        user.rules.iter().map(|rule| String::from_utf8_lossy(rule)).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(rules(b"eve"), "on nopass +ping");
+    assert_eq!(rules(b"bob"), "off resetpass -@all", "who was deleted does not come back in");
 }
 
 /// `cargo test --release --test config_rewrite -- --ignored --nocapture` prints the cost for large files.

@@ -3,11 +3,14 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use watchfire::config::{self, ServerOptions, Source};
+use watchfire::config::{self, Opened, ServerOptions, Source};
 use watchfire::core::{KnownPeer, MasterSnapshot, Options, RunId, Settings, Snapshot};
 
 fn load(text: &[u8], includes: &BTreeMap<String, Vec<u8>>) -> config::Loaded {
-    let mut open = |path: &str| includes.get(path).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+    let mut open = |path: &str| match includes.get(path) {
+        Some(text) => Ok(vec![Opened { path: path.into(), text: text.clone() }]),
+        None => Err(io::Error::from(io::ErrorKind::NotFound)),
+    };
     config::read(text, Source::file("sentinel.conf"), &mut open)
         .unwrap_or_else(|error| panic!("{error}\n--- in ---\n{}", String::from_utf8_lossy(text)))
 }

@@ -67,3 +67,28 @@ fn r108_scripts_run_after_a_restart_with_the_file_that_was_written() {
     sentinel.restart();
     wait_for(LIMIT, "the script of the next life", || downs() == 2);
 }
+
+/// A name without a slash is the file in the working directory, not what PATH has under that name; and what cannot be
+/// executed is told as a script that ended with 2.
+#[test]
+fn a_script_named_without_a_slash_is_the_one_in_the_working_directory() {
+    let folder = Folder::new("scripts");
+    let said = folder.path().join("said");
+    script(&folder, "true", &format!("#!/bin/sh\necho \"$1\" >> {}\n", said.display()));
+    script(&folder, "broken", "#!/no/such/interpreter\n");
+    let port = support::ports::free();
+    let sentinel = support::process::Sentinel::start(
+        &live::watchfire(),
+        &[
+            format!("dir {}", folder.path().display()),
+            format!("sentinel monitor one 127.0.0.1 {port} 2"),
+            "sentinel down-after-milliseconds one 200".to_string(),
+            "sentinel notification-script one true".to_string(),
+            format!("sentinel monitor other 127.0.0.1 {port} 2"),
+            "sentinel down-after-milliseconds other 200".to_string(),
+            "sentinel notification-script other broken".to_string(),
+        ],
+    );
+    wait_for(LIMIT, "the script", || std::fs::read_to_string(&said).unwrap_or_default().contains("+sdown"));
+    wait_for(LIMIT, "the other's failure", || sentinel.log().contains("-script-error broken 0 2"));
+}

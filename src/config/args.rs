@@ -8,30 +8,33 @@ use crate::base::quote;
 /// `--save` may stand alone. Every further word up to the next `--` is a value as well. A directive and its values
 /// may also be one argument, `"--port 1"`. The caller has taken away what is no directive: the file, `-`, `--version`.
 #[must_use]
-pub fn from_args(args: &[String]) -> String {
-    let mut lines = String::new();
-    let mut args = args.iter().peekable();
+pub fn from_args(args: &[impl AsRef<[u8]>]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    let value = |lines: &mut Vec<u8>, word: &[u8]| {
+        lines.push(b' ');
+        lines.extend_from_slice(quote::quoted(word).as_bytes());
+    };
+    let mut args = args.iter().map(AsRef::as_ref).peekable();
     while let Some(word) = args.next() {
-        let Some(directive) = word.strip_prefix("--") else {
-            lines.push(' ');
-            lines.push_str(&quote::quoted(word.as_bytes()));
+        let Some(directive) = word.strip_prefix(b"--") else {
+            value(&mut lines, word);
             continue;
         };
         if !lines.is_empty() {
-            lines.push('\n');
+            lines.push(b'\n');
         }
-        lines.push_str(directive);
-        if directive.contains(char::is_whitespace) {
+        lines.extend_from_slice(directive);
+        if directive.iter().any(u8::is_ascii_whitespace) {
             continue; // its values came along
         }
-        let may_stand_alone = directive.eq_ignore_ascii_case("sentinel") || directive.eq_ignore_ascii_case("save");
-        if may_stand_alone && args.peek().is_none_or(|next| next.starts_with("--")) {
-            if directive.eq_ignore_ascii_case("save") {
-                lines.push_str(" \"\"");
+        let is_save = directive.eq_ignore_ascii_case(b"save");
+        let may_stand_alone = is_save || directive.eq_ignore_ascii_case(b"sentinel");
+        if may_stand_alone && args.peek().is_none_or(|next| next.starts_with(b"--")) {
+            if is_save {
+                value(&mut lines, b"");
             }
-        } else if let Some(value) = args.next() {
-            lines.push(' ');
-            lines.push_str(&quote::quoted(value.as_bytes()));
+        } else if let Some(word) = args.next() {
+            value(&mut lines, word);
         }
     }
     lines
@@ -42,7 +45,7 @@ mod tests {
     use super::from_args;
 
     fn lines(args: &[&str]) -> String {
-        from_args(&args.iter().map(ToString::to_string).collect::<Vec<_>>())
+        String::from_utf8(from_args(args)).unwrap()
     }
 
     #[test]

@@ -71,6 +71,14 @@ impl Directive {
         (least..=most).contains(&count)
     }
 
+    /// True for a directive of several words that may also come as one word with blanks in it.
+    #[must_use]
+    pub fn is_split(&self) -> bool {
+        const SPLIT: [&str; 5] =
+            ["bind", "client-output-buffer-limit", "latency-tracking-info-percentiles", "oom-score-adj-values", "save"];
+        self.scope == Scope::Server && SPLIT.contains(&self.name)
+    }
+
     /// As it is written in a file, with `sentinel` where that belongs.
     #[must_use]
     pub fn full_name(&self) -> String {
@@ -284,7 +292,7 @@ pub const DIRECTIVES: &[Directive] = &[
     ignored("key-load-delay", PERSISTENCE),
     ignored("latency-monitor-threshold", TRACES),
     ignored("latency-tracking", TRACES),
-    ignored("latency-tracking-info-percentiles", TRACES),
+    Directive { usage: "[value…]", ..ignored("latency-tracking-info-percentiles", TRACES) },
     ignored("lazyexpire-nested-arbitrary-keys", MEMORY),
     ignored("lazyfree-lazy-eviction", MEMORY),
     ignored("lazyfree-lazy-expire", MEMORY),
@@ -424,7 +432,7 @@ pub const DIRECTIVES: &[Directive] = &[
         "the password clients must give; also offered to the other Sentinels unless sentinel-pass is set",
     ),
     ignored("sanitize-dump-payload", PERSISTENCE),
-    ignored("save", PERSISTENCE),
+    Directive { usage: "[value…]", ..ignored("save", PERSISTENCE) },
     ignored("server-cpulist", THREADS),
     ignored("server_cpulist", THREADS),
     ignored("set-max-intset-entries", ENCODING),

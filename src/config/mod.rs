@@ -20,6 +20,6 @@ pub use args::from_args;
 pub use directives::{DIRECTIVES, Directive, Kind, Meaning, Scope, find};
 pub use error::{AS_REDIS, ConfigError};
 pub use options::{LogLevel, LogStyle, OomScoreAdj, OutputLimit, ServerOptions, Supervised, TimeStyle};
-pub use read::{Check, Declared, Loaded, Must, Renamed, Source, read};
+pub use read::{Check, Declared, Loaded, Must, Opened, Renamed, Source, read};
 pub use rewrite::{MARKER, rewrite};
 pub use tls::{AuthClients, TlsOptions};

@@ -3,7 +3,7 @@
 use super::directives::{self, Directive, Kind};
 use super::error::Fault;
 use super::tls::TlsOptions;
-use crate::base::quote;
+use crate::base::{limits, quote};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The settings of the process, with redis-sentinel's defaults. Plain data; nobody here acts on them.
@@ -63,7 +63,7 @@ pub struct ServerOptions {
     pub pidfile: String,
     pub supervised: Supervised,
     pub tls: TlsOptions,
-    /// The `sentinel` lines that came out of included files, as written there. [`super::rewrite`] does not repeat
+    /// The lines that came out of included files and that we may come to change, as written there. [`super::rewrite`] does not repeat
     /// in the main file what they say already.
     pub included: Vec<Vec<u8>>,
     /// Directives changed while running; the only ones that [`super::rewrite`] writes. Empty after a start, so that
@@ -160,7 +160,15 @@ impl ServerOptions {
     /// Takes one line that is no `sentinel` line. Checks its shape and, where it means something here, its value.
     pub(super) fn apply(&mut self, words: &[Vec<u8>]) -> Result<&'static Directive, Fault> {
         let row = directives::find(false, &words[0]).ok_or_else(|| Fault::new(BAD_DIRECTIVE))?;
-        let values = &words[1..];
+        let mut values = &words[1..];
+        // `"127.0.0.1 ::1"`, as command lines of containers have it.
+        let apart = match values {
+            [one] if row.is_split() => quote::split_args(one),
+            _ => None,
+        };
+        if let Some(apart) = &apart {
+            values = apart;
+        }
         if !row.takes(values.len()) {
             // The directives that Redis reads by hand share one text; all the others have another.
             let by_hand = ["include", "rename-command", "user", "loadmodule"].contains(&row.name);
@@ -200,7 +208,14 @@ impl ServerOptions {
             "maxclients" => self.maxclients = small(integer(row, value)?),
             "client-query-buffer-limit" => self.query_buffer = memory_of(row, value)?,
             "max-new-connections-per-cycle" => self.accepts_per_turn = small(integer(row, value)?),
-            "requirepass" => self.requirepass.clone_from(value),
+            "requirepass" => {
+                let most = limits::UNAUTHENTICATED_BULK;
+                if value.len() > most {
+                    // Whoever has not logged in may not send a longer word, so nobody could.
+                    return Err(Fault::new(format!("a password must not be longer than {most} bytes")));
+                }
+                self.requirepass.clone_from(value);
+            }
             "aclfile" => self.aclfile = text(value)?,
             "acllog-max-len" => self.acllog_max_len = usize::try_from(integer(row, value)?).unwrap_or(usize::MAX),
             "acl-pubsub-default" => self.acl_pubsub_allchannels = one_of(row, value)? == "allchannels",

@@ -9,6 +9,7 @@ use crate::base::quote;
 use crate::core::{Addr, KnownPeer, MasterSnapshot, RunId, Settings, Snapshot};
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// How deep files may include each other. A file that includes itself must end somewhere.
@@ -20,18 +21,18 @@ pub struct Source<'a> {
     /// The main file as the operator named it.
     pub file: &'a str,
     /// Lines that follow the file: standard input, then [`super::from_args`]. May be empty.
-    pub arguments: &'a str,
+    pub arguments: &'a [u8],
 }
 
 impl<'a> Source<'a> {
     #[must_use]
     pub fn file(file: &'a str) -> Source<'a> {
-        Source { file, arguments: "" }
+        Source { file, arguments: b"" }
     }
 
     #[must_use]
-    pub fn with_arguments(self, arguments: &'a str) -> Source<'a> {
-        Source { arguments, ..self }
+    pub fn with_arguments(self, arguments: &'a (impl AsRef<[u8]> + ?Sized)) -> Source<'a> {
+        Source { arguments: arguments.as_ref(), ..self }
     }
 }
 
@@ -44,10 +45,19 @@ pub struct Loaded {
     pub users: Vec<Declared>,
     /// The `rename-command` lines in order. Whether there are such commands is for those to say who know them.
     pub renamed: Vec<Renamed>,
-    /// For the log, once at start: what was accepted without meaning anything, dropped or read with doubt.
+    /// For the log, once at start: what is without effect though it would mean something, dropped or read with doubt.
     pub notes: Vec<String>,
+    /// The directives that were accepted without meaning anything for a Sentinel, each once.
+    pub ignored: Vec<&'static str>,
     /// What only the file system can tell. The shell makes these checks in order, before it begins.
     pub checks: Vec<Check>,
+}
+
+/// A file behind an `include`.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    pub path: String,
+    pub text: Vec<u8>,
 }
 
 /// A `user` line.
@@ -88,17 +98,19 @@ pub enum Must {
 
 /// Reads a configuration.
 ///
-/// `open` gives the bytes behind the path of an `include`; it may know patterns and give all that match, joined by line ends.
+/// `open` gives the files behind the path of an `include`, with their names: one, or all that match a pattern. A relative path
+/// counts from the last `dir` before it.
 ///
 /// # Errors
 /// The first line that cannot be used; plain directives come before `sentinel` lines.
 pub fn read(
     text: &[u8],
     source: Source<'_>,
-    open: &mut dyn FnMut(&str) -> io::Result<Vec<u8>>,
+    open: &mut dyn FnMut(&str) -> io::Result<Vec<Opened>>,
 ) -> Result<Loaded, ConfigError> {
     let mut lines = Lines {
         open,
+        place: PathBuf::new(),
         server: ServerOptions::default(),
         aside: Vec::new(),
         users: Vec::new(),
@@ -117,17 +129,14 @@ pub fn read(
     };
     lines.text(text, &file, 1, 0, false)?;
     if first_argument != usize::MAX {
-        lines.text(source.arguments.as_bytes(), &file, first_argument, 0, true)?;
+        lines.text(source.arguments, &file, first_argument, 0, true)?;
     }
     let Lines { mut server, aside, users, renamed, mut checks, mut notes, ignored, not_yet, .. } = lines;
-    server.included =
-        aside.iter().filter(|line| line.origin == Origin::Included).map(|line| line.text.clone()).collect();
+    let included = aside.iter().filter(|line| line.origin == Origin::Included).map(|line| line.text.clone());
+    server.included.extend(included);
 
     let mut masters = Masters::default();
     masters.load(&aside)?;
-    if !ignored.is_empty() {
-        notes.push(format!("{}: accepted, but without meaning for a Sentinel", ignored.join(", ")));
-    }
     if !not_yet.is_empty() {
         notes.push(format!("{}: not supported by this version and NOT in effect", not_yet.join(", ")));
     }
@@ -135,7 +144,7 @@ pub fn read(
     notes.append(&mut masters.notes);
     checks.append(&mut masters.checks);
     let users = users.into_iter().map(|(_, user)| user).collect();
-    Ok(Loaded { server, snapshot: masters.finish(&mut notes), users, renamed, notes, checks })
+    Ok(Loaded { server, snapshot: masters.finish(&mut notes), users, renamed, notes, ignored, checks })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +159,8 @@ struct Aside {
     file: Rc<str>,
     line: usize,
     origin: Origin,
+    /// It came through an `include`, be it one of the command line.
+    included: bool,
     text: Vec<u8>,
     words: Vec<Vec<u8>>,
 }
@@ -158,7 +169,7 @@ impl Aside {
     fn error(&self, fault: Fault) -> ConfigError {
         ConfigError {
             file: self.file.as_ref().into(),
-            included: self.origin == Origin::Included,
+            included: self.included,
             line: self.line,
             text: String::from_utf8_lossy(&self.text).into_owned(),
             message: fault.message,
@@ -178,7 +189,9 @@ impl Aside {
 
 /// The first walk: plain directives and includes.
 struct Lines<'o> {
-    open: &'o mut dyn FnMut(&str) -> io::Result<Vec<u8>>,
+    open: &'o mut dyn FnMut(&str) -> io::Result<Vec<Opened>>,
+    /// Where relative paths count from; empty is where we were started.
+    place: PathBuf,
     server: ServerOptions,
     aside: Vec<Aside>,
     /// With where they were said.
@@ -192,18 +205,26 @@ struct Lines<'o> {
 
 impl Lines<'_> {
     fn text(&mut self, text: &[u8], file: &Rc<str>, first: usize, depth: usize, args: bool) -> Result<(), ConfigError> {
+        // Also what the command line includes comes again with every start, and must not undo what the file has learnt.
         let origin = match (depth, args) {
-            (0, true) => Origin::Arguments,
+            (_, true) => Origin::Arguments,
             (0, false) => Origin::Main,
             _ => Origin::Included,
         };
+        let included = depth > 0;
         for (index, raw) in text.split(|&byte| byte == b'\n').enumerate() {
             let trimmed = trim(raw);
             if trimmed.is_empty() || trimmed[0] == b'#' {
                 continue;
             }
-            let mut line =
-                Aside { file: Rc::clone(file), line: first + index, origin, text: trimmed.to_vec(), words: Vec::new() };
+            let mut line = Aside {
+                file: Rc::clone(file),
+                line: first + index,
+                origin,
+                included,
+                text: trimmed.to_vec(),
+                words: Vec::new(),
+            };
             match quote::split_args(trimmed) {
                 None => return Err(line.error(Fault::new("Unbalanced quotes in configuration line"))),
                 Some(words) if words.is_empty() => continue,
@@ -228,6 +249,10 @@ impl Lines<'_> {
         if row.name == "dir" {
             let error = line.error(Fault::new("No such file or directory"));
             self.checks.push(Check { must: Must::BeDirectory, path: self.server.dir.clone(), error });
+            self.place.push(&self.server.dir);
+        }
+        if line.origin == Origin::Included && ["user", "loglevel", "requirepass"].contains(&row.name) {
+            self.server.included.push(line.text.clone());
         }
         if row.name == "user" {
             self.user(&line)?;
@@ -247,8 +272,10 @@ impl Lines<'_> {
             if depth == INCLUDE_DEPTH {
                 return Err(line.error(refused(&"files include each other without end")));
             }
-            let text = (self.open)(&path).map_err(|why| line.error(refused(&why)))?;
-            self.text(&text, &path.as_str().into(), 1, depth + 1, args)?;
+            let from_here = self.place.join(&path).display().to_string();
+            for Opened { path, text } in (self.open)(&from_here).map_err(|why| line.error(refused(&why)))? {
+                self.text(&text, &path.as_str().into(), 1, depth + 1, args)?;
+            }
         }
         Ok(())
     }
@@ -376,14 +403,24 @@ impl Masters {
     /// Says how a number was read that others might read differently.
     fn doubt(&mut self, line: &Aside, row: &Directive) {
         let last = line.words.last().expect("a line has words");
+        let is_epoch = row.name.ends_with("-epoch");
         let number = match (row.kind, row.name) {
             (Kind::Number, _) => last,
             (Kind::Node, _) => &line.words[4],
             _ => return,
         };
-        if !statement::is_clean_number(number) {
+        let read = statement::number(number);
+        if is_epoch && read > Snapshot::EPOCH_LAST.into() {
             let shown = String::from_utf8_lossy(number);
-            let read = statement::number(number);
+            self.notes.push(format!(
+                "{}: {} '{shown}' is more than there can be and is read as {}: no election can be held any more. \
+                 Set the epochs of all Sentinels of the group back while all of them are stopped",
+                line.place(),
+                row.full_name(),
+                Snapshot::EPOCH_LAST
+            ));
+        } else if !statement::is_clean_number(number) {
+            let shown = String::from_utf8_lossy(number);
             self.notes.push(format!("{}: {} '{shown}' is read as {read}", line.place(), row.full_name()));
         }
     }

@@ -24,11 +24,8 @@ impl Sentinel {
             failover_timeout: self.tunables.default_failover_timeout,
             ..Settings::with_quorum(quorum)
         };
-        let id = self.add_master(now, name, addr, settings, (0, 0));
-        if let Some(master) = self.masters.get_mut(&id) {
-            // It may have been known and voted for before a REMOVE: votes are given in epochs yet to come.
-            master.withdrawn_epoch = self.current_epoch;
-        }
+        // It may have been known and voted for before a REMOVE, and a crash may come: votes are given in epochs yet to come.
+        self.add_master(now, name, addr, settings, (0, self.current_epoch));
         self.out.mark_dirty();
         self.check_invariants();
         Ok(())
@@ -206,7 +203,12 @@ impl Sentinel {
         let new_credentials = (&options.sentinel_user, &options.sentinel_pass)
             != (&self.options.sentinel_user, &self.options.sentinel_pass);
         self.out.hostnames = options.announce_hostnames;
+        let announces = |options: &Options| (options.announce_ip.clone(), options.resolve_hostnames);
+        let announces_anew = announces(&self.options) != announces(&options);
         self.options = options;
+        if announces_anew {
+            self.doubt_announced();
+        }
         self.out.mark_dirty();
         if new_credentials {
             self.redial_peers(now);

@@ -30,6 +30,7 @@ pub(super) enum Urgency {
 impl Sentinel {
     pub(super) fn ask_peers(&mut self, now: Millis, id: MasterId, urgency: Urgency) {
         let (period, told_epoch) = (self.tunables.ask_period, self.told_epoch());
+        let chatty = self.planted(Plant::AskAllTheTime);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let sought = matches!(master.failover.as_ref().map(|f| f.step), Some(Step::WaitStart));
         let epoch = match &master.failover {
@@ -39,6 +40,7 @@ impl Sentinel {
         let old = |at: Millis, span: u64| now.since(at) > span;
         let due = |peer: &Peer| match urgency {
             Urgency::Votes => true,
+            Urgency::Routine if chatty => true,
             Urgency::Echo => peer.echo && peer.echoed.is_none_or(|at| now >= at + ECHO_GAP),
             Urgency::Routine => {
                 peer.heard.is_none_or(|at| old(at, period))
@@ -129,8 +131,9 @@ impl Sentinel {
     /// One vote per master and epoch, first come first served; never one that may not reach the disk.
     pub(super) fn vote(&mut self, now: Millis, id: MasterId, epoch: u64, candidate: RunId) {
         self.adopt_epoch(epoch);
+        let twice = self.planted(Plant::VoteTwice);
         let Some(master) = self.masters.get_mut(&id) else { return };
-        let fresh = master.leader_epoch < epoch || self.plant == Some(Plant::VoteTwice);
+        let fresh = master.leader_epoch < epoch || twice;
         if self.save_retry.is_some() {
             // Whoever asked takes this for a final no in this epoch, so it must be one.
             master.withdrawn_epoch = master.withdrawn_epoch.max(epoch);

@@ -1,9 +1,9 @@
 //! Down: subjectively (we alone), objectively (the quorum).
 
-use super::Sentinel;
 use super::ids::MasterId;
 use super::model::{Link, Master, Role};
 use super::snapshot::Settings;
+use super::{Plant, Sentinel};
 use crate::base::Millis;
 
 /// An answer about a master, and the vote in it, is forgotten after this many ask periods.
@@ -45,7 +45,7 @@ impl Sentinel {
 
     /// When a master has said for so long that it is a replica that it counts as down.
     pub(super) fn patience_ends(&self, master: &Master) -> Millis {
-        master.node.role_reported_at + master.settings.down_after + 2 * self.tunables.info_period + 1
+        master.node.role_reported_at + master.settings.down_after + self.tunables.info_period.saturating_mul(2) + 1
     }
 
     pub(super) fn judge_master(&mut self, now: Millis, id: MasterId) {
@@ -62,6 +62,11 @@ impl Sentinel {
         if down {
             master.node.sdown = Some(now);
             master.node.last_down = Some(now);
+            // What others said before is about an earlier silence: taken together, two short ones that not everybody
+            // noticed would bring down a master that most have heard all the time. They are asked anew.
+            for peer in master.peers.values_mut() {
+                (peer.agrees, peer.heard) = (false, None);
+            }
             // Soon one of its replicas may be chosen: by what it holds now.
             self.refresh_replicas(now, id);
         } else {
@@ -109,8 +114,9 @@ impl Sentinel {
     }
 
     pub(super) fn judge_quorum(&mut self, now: Millis, id: MasterId) {
+        let alone = self.planted(Plant::FailoverWithoutQuorum);
         let Some(master) = self.masters.get_mut(&id) else { return };
-        let life = ANSWER_LIFE_PERIODS * self.tunables.ask_period;
+        let life = self.tunables.ask_period.saturating_mul(ANSWER_LIFE_PERIODS);
         for peer in master.peers.values_mut() {
             if peer.heard.is_some_and(|at| now.since(at) > life) {
                 peer.agrees = false;
@@ -119,7 +125,8 @@ impl Sentinel {
             }
         }
         let agreeing = 1 + master.peers.values().filter(|peer| peer.agrees).count();
-        let down = master.node.sdown.is_some() && agreeing >= master.settings.quorum as usize;
+        let enough = alone || agreeing >= master.settings.quorum as usize;
+        let down = master.node.sdown.is_some() && enough;
         if down == master.odown.is_some() {
             return;
         }

@@ -138,7 +138,7 @@ impl Sentinel {
             link.silent_at(down_after),
             self.drop_cmd_at(link, down_after),
             self.drop_pubsub_at(link),
-            self.dial_cmd_at(link),
+            self.dial_cmd_at(link, down_after),
             self.dial_pubsub_at(link),
         ];
         moments.into_iter().flatten().fold(ping, Millis::min)

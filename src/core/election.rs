@@ -11,8 +11,9 @@ use super::handover::Handover;
 use super::ids::{MasterId, RunId};
 use super::model::{Master, Peer, Role};
 use super::report::Trigger;
-use super::{SAVE_RETRY, SLOT, Sentinel, majority};
-use crate::base::{Millis, random};
+use super::snapshot::Snapshot;
+use super::{Plant, SAVE_RETRY, Sentinel, majority};
+use crate::base::Millis;
 use std::collections::BTreeMap;
 
 /// After an election that provably nobody won, the next attempt follows within this many slots.
@@ -24,27 +25,13 @@ const CRASH_AFTER_ELECTION: u32 = 1;
 /// The exit code of a simulated failure.
 pub(super) const CRASH_CODE: i32 = 99;
 
-/// A rule broken on purpose, for tests that must see it found. Nothing but a test can set one.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plant {
-    /// Votes for whoever asks, also twice in one epoch.
-    VoteTwice,
-    /// Leads with its own vote alone.
-    LeaderWithoutMajority,
-}
-
 impl Sentinel {
-    #[doc(hidden)]
-    pub fn plant(&mut self, fault: Plant) {
-        self.plant = Some(fault);
-    }
-
     /// The acting half for one master: judge, start, drive. Called by every reply that can change the picture,
     /// by the master's wake-up and by the cron.
     pub(super) fn act(&mut self, now: Millis, id: MasterId) {
         self.reconsider(id);
-        if self.tilt.is_some() || !self.masters.contains_key(&id) {
+        let idle = self.tilt.is_some() && !self.planted(Plant::FailoverInTilt);
+        if idle || !self.masters.contains_key(&id) {
             return;
         }
         self.judge_master(now, id);
@@ -74,39 +61,20 @@ impl Sentinel {
     fn own_deadline(&self, now: Millis, master: &Master) -> Option<Millis> {
         match &master.failover {
             Some(failover) => match failover.step {
-                Step::WaitStart if failover.forced => Some(failover.changed + SLOT),
+                Step::WaitStart if failover.forced => Some(failover.changed + self.slot(master)),
                 Step::WaitStart => Some(failover.changed + self.election_patience(master) + 1),
                 Step::SelectReplica => {
-                    let slot = failover.changed + SLOT;
-                    Some(if now < slot { slot } else { failover.changed + self.tunables.ping_period })
+                    let patience = failover.changed + self.news_patience(master);
+                    Some(if now < patience { patience } else { failover.changed + self.tunables.ping_period })
                 }
-                Step::WaitPromotion { promoted } => self.handover_deadline(master.id, promoted),
-                _ => None,
+                Step::WaitPromotion { .. } | Step::ReconfReplicas { .. } => self.progress_deadline(master),
+                Step::SendReplicaofNoOne { .. } | Step::UpdateConfig { .. } => None,
             },
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
             // Nothing starts until the disk is well again, which the cron notices.
             None if self.save_retry.is_some() => None,
-            None => master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * SLOT)),
+            None => master.odown.map(|since| self.allowed_at(master).max(since + self.head_start(master))),
         }
-    }
-
-    /// How many live voters stand before us: we, and the peers that are not SDOWN, by a hash of id and master.
-    ///
-    /// A peer that went down together with the master keeps its place and costs a slot: some of us have noticed it and
-    /// some have not yet, and an order that shifts between the two lets neighbours start at the same moment.
-    fn rank(&self, master: &Master) -> u64 {
-        let place = |voter: RunId| {
-            let bytes = voter.as_str().bytes().chain(master.name.bytes());
-            let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            });
-            (random::mix(hash), voter)
-        };
-        let me = place(self.identity.myid);
-        let margin = self.tunables.ask_period;
-        let long_gone = |since: Millis| master.node.sdown.is_some_and(|master_since| since + margin < master_since);
-        let stands = |peer: &&Peer| !peer.sdown.is_some_and(long_gone);
-        master.peers.values().filter(stands).filter(|peer| place(peer.run_id) < me).count() as u64
     }
 
     /// The earliest start that the last attempt leaves open.
@@ -143,7 +111,8 @@ impl Sentinel {
     fn start_if_due(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let Some(since) = master.odown else { return };
-        if master.failover.is_some() || self.save_retry.is_some() {
+        let unsaved = self.save_retry.is_some() && !self.planted(Plant::StartWhileSavesFail);
+        if master.failover.is_some() || unsaved {
             return;
         }
         let (allowed, rule) = self.delay(master);
@@ -161,7 +130,7 @@ impl Sentinel {
             }
             return;
         }
-        if now >= since + self.rank(master) * SLOT {
+        if now >= since + self.head_start(master) {
             self.start_failover(now, id, Cause::Down);
         }
     }
@@ -169,8 +138,13 @@ impl Sentinel {
     /// A new epoch, our own vote in it, and the question to everybody.
     pub(super) fn start_failover(&mut self, now: Millis, id: MasterId, cause: Cause) {
         let desync = self.random.below(DESYNC);
-        self.current_epoch += 1;
-        let epoch = self.current_epoch;
+        let Some(epoch) = self.fresh_epoch() else {
+            // As after an attempt, so that this is looked at again when the next one would be.
+            if let Some(master) = self.masters.get_mut(&id) {
+                (master.attempt, master.retry_at, master.delay_logged) = (Some(now + desync), None, false);
+            }
+            return;
+        };
         let Some(master) = self.masters.get(&id) else { return };
         let trigger = match cause {
             Cause::Down => Trigger::Odown,
@@ -216,12 +190,8 @@ impl Sentinel {
             // Our own vote does not count before it is on disk; `saved` comes back here.
             return false;
         }
-        let needed = if self.plant == Some(Plant::LeaderWithoutMajority) {
-            1
-        } else {
-            majority(master).max(master.settings.quorum as usize)
-        };
-        let mine = master.votes_for(me, epoch);
+        let needed = majority(master).max(master.settings.quorum as usize);
+        let (mine, needed) = self.planted_count(master, epoch, (master.votes_for(me, epoch), needed));
         let (forced, waited) = (failover.forced, now.since(failover.changed));
         self.note_count(id, mine, needed);
         if mine >= needed {
@@ -247,7 +217,8 @@ impl Sentinel {
         self.out.log(Level::Notice, text);
         self.abort(now, id, "-failover-abort-not-elected");
         if nobody_won {
-            let at = now + SLOT + self.random.below(BACK_OFF_SLOTS * SLOT);
+            let slot = self.masters.get(&id).map_or(0, |master| self.slot(master));
+            let at = now + slot + self.random.below(BACK_OFF_SLOTS * slot);
             if let Some(master) = self.masters.get_mut(&id) {
                 master.retry_at = Some(at);
             }
@@ -262,10 +233,10 @@ impl Sentinel {
         let (epoch, me, tries) = (failover.epoch, self.identity.myid, failover.tries);
         let waited = now.since(failover.changed);
         let rival = master.peers.values().filter_map(|peer| peer.vote).find(|&(who, at)| at == epoch && who != me);
-        if let Some((rival, _)) = rival {
+        if let Some((rival, _)) = rival.filter(|_| !self.planted(Plant::ForceWithoutOwnEpoch)) {
             let beaten = master.votes_for(rival, epoch) >= majority(master);
             // Of two that met in one epoch, one moves on and the other votes for it there.
-            let patience = if me < rival { 0 } else { 2 * SLOT };
+            let patience = if me < rival { 0 } else { 2 * self.slot(master) };
             if beaten || (waited >= patience && tries >= FORCED_TRIES) {
                 self.abort(now, id, "-failover-abort-not-elected");
                 return true;
@@ -277,16 +248,28 @@ impl Sentinel {
         }
         let connected = |peer: &&Peer| self.links[&peer.link].cmd.is_up();
         let all_answered = master.peers.values().filter(connected).all(|peer| peer.answered >= Some(epoch));
-        if all_answered || waited >= SLOT {
+        if all_answered || waited >= self.slot(master) || self.planted(Plant::ForceWithoutOwnEpoch) {
             self.elected(now, id);
             return true;
         }
         false
     }
 
-    fn next_epoch(&mut self, now: Millis, id: MasterId) {
+    /// An epoch in which nobody has voted yet. There is none after the last, and to begin again at 0 would let everybody vote
+    /// twice.
+    fn fresh_epoch(&mut self) -> Option<u64> {
+        if self.current_epoch >= Snapshot::EPOCH_LAST {
+            let text = "The epochs are used up, so no failover can be voted for: the file of this Sentinel, or a peer, named \
+                        one that no election can have led to";
+            self.out.log(Level::Warning, text.to_owned());
+            return None;
+        }
         self.current_epoch += 1;
-        let epoch = self.current_epoch;
+        Some(self.current_epoch)
+    }
+
+    fn next_epoch(&mut self, now: Millis, id: MasterId) {
+        let Some(epoch) = self.fresh_epoch() else { return self.abort(now, id, "-failover-abort-not-elected") };
         let Some(failover) = self.masters.get_mut(&id).and_then(|master| master.failover.as_mut()) else { return };
         failover.epoch = epoch;
         failover.changed = now;

@@ -33,13 +33,14 @@
 //!
 //! No step waits for the cron: each is tried again whenever something about the master was heard.
 
+use super::Sentinel;
 use super::effect::{Effect, Level};
 use super::election::CRASH_CODE;
 use super::handover::Handover;
 use super::ids::{MasterId, ReplicaId};
 use super::model::{Node, Reconf, Replica};
 use super::report::{FailoverReport, Outcome};
-use super::{SLOT, Sentinel};
+use super::slot::SLOT_LEAST;
 use crate::base::Millis;
 
 /// `SENTINEL SIMULATE-FAILURE crash-after-promotion`.
@@ -178,13 +179,14 @@ impl Sentinel {
         let hands_over = master.failover.as_ref().is_some_and(|failover| failover.handover.is_some());
         if hands_over
             && master.node.info_asked.is_none()
-            && master.node.info.as_ref().is_none_or(|info| now.since(info.at) > SLOT)
+            && master.node.info.as_ref().is_none_or(|info| now.since(info.at) > SLOT_LEAST)
         {
             self.send_info_to_master(now, id);
         }
         let Some(master) = self.masters.get(&id) else { return };
         let stale = |replica: &&Replica| {
-            replica.node.info_asked.is_none() && replica.node.info.as_ref().is_none_or(|info| now.since(info.at) > SLOT)
+            replica.node.info_asked.is_none()
+                && replica.node.info.as_ref().is_none_or(|info| now.since(info.at) > SLOT_LEAST)
         };
         let stale: Vec<ReplicaId> = master.replicas.values().filter(stale).map(|replica| replica.id).collect();
         for replica in stale {
@@ -198,7 +200,7 @@ impl Sentinel {
         let waited = now.since(failover.changed);
         let chosen = self.best_candidate(now, master, failover.handover.is_some());
         // One slot for offsets of today; where news are all that is missing to have a candidate, one ping period.
-        let patience = if chosen.is_some() { SLOT } else { self.tunables.ping_period };
+        let patience = if chosen.is_some() { self.news_patience(master) } else { self.tunables.ping_period };
         let stale = |replica: &Replica| self.is_fit(now, master, replica) && is_stale(&replica.node, failover.started);
         let news_missing = failover.handover.is_some() && is_stale(&master.node, failover.started);
         if waited < patience && (news_missing || master.replicas.values().any(stale)) {
@@ -263,7 +265,7 @@ impl Sentinel {
             self.abort(now, id, "-failover-abort-slave-timeout");
             return true;
         }
-        self.watch_handover(now, id, promoted);
+        self.ask_progress(now, id);
         self.give_up_promotion(now, id)
     }
 
@@ -342,6 +344,7 @@ impl Sentinel {
                 busy += 1;
             }
         }
+        self.ask_progress(now, id);
 
         let unreleased = self.release_clients(now, id, promoted);
         let unfinished = others(self.masters[&id].replicas.values(), promoted)
@@ -392,5 +395,5 @@ fn others<'a>(replicas: impl Iterator<Item = &'a Replica>, promoted: ReplicaId) 
 
 /// What it said of itself is older than the start of the failover.
 fn is_stale(node: &Node, started: Millis) -> bool {
-    node.info.as_ref().is_none_or(|info| info.at + SLOT < started)
+    node.info.as_ref().is_none_or(|info| info.at + SLOT_LEAST < started)
 }

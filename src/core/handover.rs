@@ -27,11 +27,6 @@ use super::model::{Expect, Master, Role};
 use crate::base::Millis;
 use crate::resp::Reply;
 
-/// How often the replica is asked whether it is a master, ms: writers wait for the answer.
-const WATCH_PERIOD: u64 = 10;
-/// For so long after the order, ms; later it is asked as replicas under way usually are.
-const WATCH_TIME: u64 = 1_000;
-
 /// What a coordinated failover has come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handover {
@@ -186,22 +181,6 @@ impl Sentinel {
                 handover.order = Order::InDoubt;
             }
         });
-    }
-
-    /// `WaitPromotion`: writers wait as long as we do, so we look often.
-    pub(super) fn watch_handover(&mut self, now: Millis, id: MasterId, promoted: ReplicaId) {
-        if self.handover_deadline(id, promoted).is_some_and(|at| at <= now) {
-            self.send_info_to_replica(now, id, promoted);
-        }
-    }
-
-    /// When the promoted replica is to be asked again; `None` when that can be left to the routine.
-    pub(super) fn handover_deadline(&self, id: MasterId, promoted: ReplicaId) -> Option<Millis> {
-        let master = self.masters.get(&id)?;
-        let failover = master.failover.as_ref().filter(|failover| failover.handover.is_some())?;
-        let node = &master.replicas.get(&promoted)?.node;
-        let at = node.info.as_ref().map_or(failover.changed, |info| info.at.max(failover.changed)) + WATCH_PERIOD;
-        (node.info_asked.is_none() && at < failover.changed + WATCH_TIME).then_some(at)
     }
 
     /// The master is down for the quorum before it has handed over: what is left is the failover that this calls for.

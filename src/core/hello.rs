@@ -5,7 +5,7 @@ use super::doubts::due;
 use super::effect::Level;
 use super::ids::{Addr, MasterId, PeerId, RunId};
 use super::model::Peer;
-use super::{EPOCH_MAX, Sentinel, current_addr};
+use super::{EPOCH_MAX, Plant, Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
 /// Peers of one master; a group has a handful, and whoever announces more is inventing them.
@@ -96,6 +96,10 @@ impl Sentinel {
         // A name that we may not look up is no address.
         let (Some(addr), Some(master_addr)) = (self.locate(hello.addr), self.locate(hello.master_addr)) else { return };
         let hello = &Hello { addr, master_addr, ..hello };
+        if self.is_our_address(&hello.addr) {
+            self.report_former_self(now, hello);
+            return;
+        }
         let Some(peer) = self.find_or_add_peer(now, id, hello) else { return };
         if let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.get_mut(&peer)) {
             peer.last_hello = now;
@@ -107,13 +111,7 @@ impl Sentinel {
 
     /// Our own words come back to us from every server. One that names an address that is not ours is another's.
     fn report_own_id(&mut self, now: Millis, hello: &Hello) {
-        let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
-        let ours = if self.options.announce_ip.is_empty() {
-            hello.addr.ip.is_some_and(|ip| self.local_ips.contains(&ip))
-        } else {
-            *hello.addr.host == *self.options.announce_ip
-        };
-        if (ours && hello.addr.port == port) || !due(&mut self.own_id_reported, now) {
+        if self.is_our_address(&hello.addr) || !due(&mut self.own_id_reported, now) {
             return;
         }
         self.out.log(
@@ -124,6 +122,28 @@ impl Sentinel {
                 hello.addr, hello.run_id
             ),
         );
+    }
+
+    fn is_our_address(&self, addr: &Addr) -> bool {
+        let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
+        let host = if self.options.announce_ip.is_empty() {
+            addr.ip.is_some_and(|ip| self.local_ips.contains(&ip))
+        } else {
+            *addr.host == *self.options.announce_ip
+        };
+        host && addr.port == port
+    }
+
+    /// Another id at our own address is what we were before our file was lost: a hello can come late. As a peer it would be
+    /// asked for its vote, and we would answer, and count twice.
+    fn report_former_self(&mut self, now: Millis, hello: &Hello) {
+        if due(&mut self.own_id_reported, now) {
+            let text = format!(
+                "A hello names our own address {} with another id, {}: that is no peer",
+                hello.addr, hello.run_id
+            );
+            self.out.log(Level::Notice, text);
+        }
     }
 
     /// The peer of this address and id under this master, added (or moved here) when it is new.
@@ -263,6 +283,9 @@ impl Sentinel {
 
     pub(super) fn drop_peer(&mut self, id: MasterId, peer: PeerId) {
         let Some(peer) = self.masters.get_mut(&id).and_then(|master| master.peers.remove(&peer)) else { return };
+        if self.planted(Plant::KeepRemovedPeersVote) {
+            self.planted_farewell(id, &peer);
+        }
         self.leave_link(peer.link, id);
     }
 
@@ -300,6 +323,8 @@ impl Sentinel {
     /// two failovers leave behind that were forced without a majority; then all must choose the same one, so the
     /// larger address stands.
     fn adopt_config(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
+        let gullible = self.planted(Plant::AcceptOlderConfig);
+        let forgetful = self.planted(Plant::SameAddressInMemory);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let (ours, theirs) = (current_addr(master), &hello.master_addr);
         // A name that was not looked up yet may be that very address.
@@ -321,13 +346,16 @@ impl Sentinel {
         let one_of_us = master.replicas.values().any(|replica| replica.node.addr.same(&hello.master_addr));
         let theirs = &hello.master_addr;
         let yields = collides && one_of_us && (ours.ip, ours.port) < (theirs.ip, theirs.port);
-        if hello.config_epoch <= master.config_epoch && !yields {
+        let older = gullible && hello.config_epoch < master.config_epoch;
+        if hello.config_epoch <= master.config_epoch && !yields && !older {
             self.report_split(now, id, peer, hello);
             return;
         }
         (master.config_epoch, master.hushed_until) = (hello.config_epoch, None);
-        self.out.mark_dirty();
         let from = current_addr(master).clone();
+        if !forgetful || !from.same(&hello.master_addr) {
+            self.out.mark_dirty();
+        }
         if from.same(&hello.master_addr) {
             // Somebody made sure of the address we have: whatever we were about to promote comes too late.
             self.give_way(now, id, hello.config_epoch);

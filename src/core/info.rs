@@ -5,7 +5,7 @@ use super::failover::Step;
 use super::ids::{Addr, MasterId, ReplicaId, RunId, is_host};
 use super::link::renamed;
 use super::model::{CachedInfo, Expect, Master, Node, Owner, Reconf, Replica, Role};
-use super::{Sentinel, current_addr};
+use super::{Plant, Sentinel, current_addr};
 use crate::base::Millis;
 
 /// Replicas taken from one INFO, and known of one master in all; a server that lists more is not one.
@@ -313,7 +313,7 @@ impl Sentinel {
             _ => {}
         }
         // Others may know a newer master than we: give their hello the time to reach us.
-        let grace = 4 * self.tunables.publish_period;
+        let grace = self.tunables.publish_period.saturating_mul(4);
         if node.node.was_well_for(now, grace)
             && now.since(node.node.role_reported_at) > grace
             && self.looks_sane(now, master)
@@ -371,7 +371,11 @@ impl Sentinel {
         master.node.role_reported == Role::Master
             && master.node.sdown.is_none()
             && master.odown.is_none()
-            && master.node.info.as_ref().is_some_and(|info| now.since(info.at) < 2 * self.tunables.info_period)
+            && master
+                .node
+                .info
+                .as_ref()
+                .is_some_and(|info| now.since(info.at) < self.tunables.info_period.saturating_mul(2))
     }
 
     /// Outside a failover: tells a replica that went astray to follow the master.
@@ -400,6 +404,7 @@ impl Sentinel {
         replica: ReplicaId,
         target: Option<&Addr>,
     ) -> bool {
+        let astray = self.planted(Plant::FollowYourself);
         let Some(master) = self.masters.get_mut(&id) else { return false };
         let Some(node) = master.replicas.get_mut(&replica) else { return false };
         let Some(link) = self.links.get_mut(&node.node.link) else { return false };
@@ -411,6 +416,7 @@ impl Sentinel {
         let name = |command: &'static str| renamed(&master.settings, command).as_bytes();
         let (host, port) = match target {
             None => ("NO".to_owned(), "ONE".to_owned()),
+            Some(_) if astray => (self.out.host(&node.node.addr), node.node.addr.port.to_string()),
             Some(addr) => (self.out.host(addr), addr.port.to_string()),
         };
         let out = &mut self.out;

@@ -28,5 +28,5 @@ pub enum Input {
     /// A script ended: by itself with `code`, or by `signal`.
     ScriptEnded { script: ScriptId, code: Option<i32>, signal: Option<i32> },
     /// A script could not be started.
-    ScriptFailed { script: ScriptId, why: String },
+    ScriptFailed { script: ScriptId, forked: bool, why: String },
 }

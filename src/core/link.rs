@@ -5,8 +5,9 @@ use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
 use super::input::Gone;
 use super::model::{Conn, Expect, Link, Owner};
 use super::outbox::Outbox;
+use super::slot::Measured;
 use super::snapshot::Settings;
-use super::{Effect, Sentinel};
+use super::{Effect, Plant, Sentinel};
 use crate::base::Millis;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -20,6 +21,11 @@ const LOCAL_IPS_MAX: usize = 64;
 /// A dial that is neither accepted nor refused is given up after this many ms: the kernel would go on for two
 /// minutes, with growing pauses in which a healed network is not noticed.
 const DIAL_PATIENCE: u64 = 3_000;
+/// How often a node is dialled before its silence counts as its death, when each attempt is refused. A process that
+/// restarts refuses for a moment, and must not be held down because nobody looked again.
+const DIALS_TO_DEATH: u64 = 4;
+/// And how often when each attempt is lost: a lost SYN alone, which the kernel repeats after a second, must not kill.
+const LOST_DIALS_TO_DEATH: u64 = 2;
 
 impl Link {
     pub(super) fn new(id: LinkId, addr: Addr, owner: Owner, now: Millis) -> Link {
@@ -35,6 +41,8 @@ impl Link {
             ping_sent: now,
             last_ok: now,
             last_pong: now,
+            way: Measured::default(),
+            peer_save: Measured::default(),
             cmd_dialled: None,
             pubsub_dialled: None,
             cmd_free_redial: false,
@@ -71,6 +79,15 @@ impl Link {
         self.pending.len() + commands <= PENDING_PER_SHARER * self.sharers()
     }
 
+    /// When a dial of the command connection is given up. While the silence of the node is no death yet there is to be time
+    /// for another.
+    fn stuck_cmd_at(&self, down_after: u64) -> Option<Millis> {
+        let late = stuck_at(self.cmd)?;
+        let soon = self.cmd.since()? + down_after / LOST_DIALS_TO_DEATH + 1;
+        let in_time = self.silent_at(down_after).is_some_and(|death| soon < death);
+        Some(if in_time { late.min(soon) } else { late })
+    }
+
     pub(super) fn ping(&mut self, out: &mut Outbox, now: Millis, name: &str) {
         if self.command(out, Expect::Ping, &[name.as_bytes()]) {
             self.ping_sent = now;
@@ -97,7 +114,7 @@ impl Sentinel {
     pub(super) fn add_link(&mut self, now: Millis, addr: Addr, owner: Owner) -> LinkId {
         let id = LinkId(self.fresh_id());
         self.links.insert(id, Link::new(id, addr, owner, now));
-        self.dial_missing(now, id);
+        self.dial_missing(now, id, u64::MAX);
         id
     }
 
@@ -136,7 +153,9 @@ impl Sentinel {
         let side = if kind == ConnKind::Command { &mut link.cmd } else { &mut link.pubsub };
         let Some(conn) = std::mem::replace(side, Conn::Down).id() else { return };
         self.conns.remove(&conn);
-        self.out.push(Effect::Close { conn });
+        if !self.planted(Plant::ForgetToHangUp) {
+            self.out.push(Effect::Close { conn });
+        }
         self.reconsider_users(id);
         if kind == ConnKind::Command {
             self.forget_pending(id);
@@ -187,7 +206,7 @@ impl Sentinel {
         if let Some(link) = self.links.get_mut(&id) {
             (link.cmd_dialled, link.pubsub_dialled, link.refusal_logged) = (None, None, false);
         }
-        self.dial_missing(now, id);
+        self.dial_missing(now, id, u64::MAX);
     }
 
     /// Drops what has been silent for too long and dials what is missing, each connection at most once a period.
@@ -195,7 +214,7 @@ impl Sentinel {
         let Some(link) = self.links.get(&id) else { return };
         let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
         let (cmd, pubsub) = (come(self.drop_cmd_at(link, down_after)), come(self.drop_pubsub_at(link)));
-        let stuck = come(stuck_at(link.cmd)) || (come(stuck_at(link.pubsub)) && !link.pubsub_established);
+        let stuck = come(link.stuck_cmd_at(down_after)) || (come(stuck_at(link.pubsub)) && !link.pubsub_established);
         if stuck {
             self.end_refusals(id);
         }
@@ -205,7 +224,7 @@ impl Sentinel {
         if pubsub {
             self.hang_up(id, ConnKind::PubSub);
         }
-        self.dial_missing(now, id);
+        self.dial_missing(now, id, down_after);
     }
 
     /// When the command connection is to be given up; `None` when there is no sign of that.
@@ -213,21 +232,26 @@ impl Sentinel {
         let (half, life) = (down_after / 2, self.tunables.min_link_reconnect_period);
         let silent = link.active_ping.map(|since| since.max(link.last_pong) + half);
         let silent = silent.and_then(|at| Some(at.max(link.cmd.since()? + life) + 1));
-        [silent, stuck_at(link.cmd)].into_iter().flatten().min()
+        [silent, link.stuck_cmd_at(down_after)].into_iter().flatten().min()
     }
 
     /// When the Pub/Sub connection is to be given up; `None` while there is none.
     pub(super) fn drop_pubsub_at(&self, link: &Link) -> Option<Millis> {
-        let (deaf, life) = (3 * self.tunables.publish_period, self.tunables.min_link_reconnect_period);
+        let (deaf, life) = (self.tunables.publish_period.saturating_mul(3), self.tunables.min_link_reconnect_period);
         let silent = link.pubsub.since().map(|since| (since + life).max(link.pubsub_heard + deaf) + 1);
         let stuck = stuck_at(link.pubsub).filter(|_| !link.pubsub_established);
         [silent, stuck].into_iter().flatten().min()
     }
 
     /// When the command connection may be dialled; `None` while there is one.
-    pub(super) fn dial_cmd_at(&self, link: &Link) -> Option<Millis> {
-        let period = self.tunables.ping_period;
-        (link.cmd == Conn::Down).then(|| link.cmd_dialled.map_or(Millis(0), |at| at + period))
+    pub(super) fn dial_cmd_at(&self, link: &Link, down_after: u64) -> Option<Millis> {
+        if link.cmd != Conn::Down {
+            return None;
+        }
+        let Some(last) = link.cmd_dialled else { return Some(Millis(0)) };
+        let soon = last + self.tunables.ping_period.min(down_after / DIALS_TO_DEATH);
+        let in_time = link.silent_at(down_after).is_some_and(|death| soon < death);
+        Some(if in_time { soon } else { last + self.tunables.ping_period })
     }
 
     /// When the Pub/Sub connection may be dialled; `None` while there is one, or where there is none to be.
@@ -237,10 +261,10 @@ impl Sentinel {
         missing.then(|| link.pubsub_dialled.map_or(Millis(0), |at| at + period))
     }
 
-    fn dial_missing(&mut self, now: Millis, id: LinkId) {
+    fn dial_missing(&mut self, now: Millis, id: LinkId, down_after: u64) {
         let Some(link) = self.links.get(&id) else { return };
         let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
-        let (cmd, pubsub) = (come(self.dial_cmd_at(link)), come(self.dial_pubsub_at(link)));
+        let (cmd, pubsub) = (come(self.dial_cmd_at(link, down_after)), come(self.dial_pubsub_at(link)));
         if cmd {
             self.dial(now, id, ConnKind::Command);
         }
@@ -362,7 +386,8 @@ impl Sentinel {
             Gone::Refused => "Connection refused",
             Gone::Other(text) => text,
         };
-        self.out.event(Level::Debug, channel, format!("{} #{why}", self.links[&id].addr));
+        let who = self.name_of(&self.links[&id]);
+        self.out.event(Level::Debug, channel, format!("{who} #{why}"));
         if kind == ConnKind::Command {
             self.forget_pending(id);
         }
@@ -374,6 +399,22 @@ impl Sentinel {
             self.dial(now, id, kind);
         }
         self.touch_owner(now, id);
+    }
+
+    /// Whose link it is, as events tell it. Of the masters that share the link of a peer the first is named.
+    fn name_of(&self, link: &Link) -> String {
+        let master = |id: &MasterId| self.masters.get(id);
+        let name = match &link.owner {
+            Owner::Master(id) => master(id).map(|master| self.out.master(master)),
+            Owner::Replica(id, replica) => {
+                master(id).and_then(|master| Some(self.out.replica(master, master.replicas.get(replica)?)))
+            }
+            Owner::Peer(_, masters) => masters.first().and_then(master).and_then(|master| {
+                let peer = master.peers.values().find(|peer| peer.link == link.id)?;
+                Some(self.out.peer(master, peer))
+            }),
+        };
+        name.unwrap_or_else(|| link.addr.to_string())
     }
 
     /// Looks again at whoever uses this link: its state may decide something.

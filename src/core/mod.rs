@@ -32,16 +32,18 @@ mod names;
 mod operator;
 mod outbox;
 mod periodic;
+mod plant;
+mod progress;
 mod refused;
 mod reply;
 mod report;
 mod script;
 mod select;
+mod slot;
 mod snapshot;
 mod switch;
 
 pub use effect::{ConnKind, Effect, Level};
-pub use election::Plant;
 pub use failover::{Failover, Step};
 pub use hello::Hello;
 pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
@@ -52,8 +54,10 @@ pub use operator::{
     Answer, Change, FailoverRefused, Identity, MonitorError, NoSuchMaster, PendingScript, QuorumReport, Tilt, Tunables,
     Vote,
 };
+pub use plant::Plant;
 pub use refused::Refusals;
 pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigger};
+pub use slot::Measured;
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
 use crate::base::{Millis, Random};
@@ -64,9 +68,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::IpAddr;
 
-/// How long a candidate gives the one ranked before it, ms: a few round trips. The same patience is shown to
-/// replicas whose offset is being refreshed and to voters in a forced failover.
-const SLOT: u64 = 30;
 /// The largest epoch taken from others. Peers read epochs as signed 64-bit numbers; what lies above leaves room for
 /// more elections than will ever be held, so that a forged epoch cannot end them.
 const EPOCH_MAX: u64 = i64::MAX as u64 - (1 << 32);
@@ -89,6 +90,8 @@ pub struct Sentinel {
     peer_links: BTreeMap<RunId, LinkId>,
     /// Names with the last address that was found for them.
     known_names: BTreeMap<Box<str>, IpAddr>,
+    /// Names that could not be looked up the last time, so that the log says it once.
+    lost_names: BTreeSet<Box<str>>,
     conns: BTreeMap<ConnId, (LinkId, ConnKind)>,
     out: Outbox,
     random: Random,
@@ -106,6 +109,11 @@ pub struct Sentinel {
     tilt_total: u64,
     /// The state on disk is stale; try again at.
     save_retry: Option<Millis>,
+    /// The newest moment that was handed in.
+    heard_at: Millis,
+    /// How long our saves take, and from when to when the last one lasted.
+    save: Measured,
+    last_save: (Millis, Millis),
     scripts: ScriptQueue,
     simulate_failure: u32,
     /// Our own addresses, as seen on links: what our hello may say.
@@ -115,7 +123,8 @@ pub struct Sentinel {
     /// When something that is no hello was last reported.
     no_hello_reported: Option<Millis>,
     claims: Claims,
-    plant: Option<Plant>,
+    /// A rule that is broken on purpose; tests only.
+    plant: Option<Box<plant::Planted>>,
 }
 
 impl Sentinel {
@@ -133,6 +142,7 @@ impl Sentinel {
             links: BTreeMap::new(),
             peer_links: BTreeMap::new(),
             known_names: BTreeMap::new(),
+            lost_names: BTreeSet::new(),
             conns: BTreeMap::new(),
             out: Outbox::new(snapshot.options.announce_hostnames),
             random: Random::seeded(seed),
@@ -145,6 +155,9 @@ impl Sentinel {
             tilt: None,
             tilt_total: 0,
             save_retry: None,
+            heard_at: now,
+            save: Measured::default(),
+            last_save: (Millis(0), Millis(0)),
             scripts: ScriptQueue::default(),
             simulate_failure: 0,
             local_ips: BTreeSet::new(),
@@ -156,6 +169,7 @@ impl Sentinel {
         for saved in &snapshot.masters {
             sentinel.restore(now, saved);
         }
+        sentinel.doubt_announced();
         sentinel
     }
 
@@ -170,7 +184,7 @@ impl Sentinel {
             Input::Resolved { host, ip } => self.resolved(now, &host, ip),
             Input::ScriptStarted { script, pid } => self.script_started(script, pid),
             Input::ScriptEnded { script, code, signal } => self.script_ended(now, script, code, signal),
-            Input::ScriptFailed { script, why } => self.script_failed(script, &why),
+            Input::ScriptFailed { script, forked, why } => self.script_failed(script, forked, &why),
         }
         self.check_invariants();
     }
@@ -218,6 +232,7 @@ impl Sentinel {
 
     /// Every entrance passes here, so that nothing is judged after a gap before TILT is seen.
     fn notice_gap(&mut self, now: Millis) {
+        self.heard_at = self.heard_at.max(now);
         let gap = now.since(self.last_cron);
         if gap <= self.tunables.tilt_trigger {
             return;
@@ -248,9 +263,10 @@ impl Sentinel {
         self.out.poll()
     }
 
-    /// The outcome of the last `Save`. A failed one is retried once a second; meanwhile no vote is given, no
+    /// The outcome of the last `Save`, at the moment in which it is over: that tells how long it took. A failed one is retried once a second; meanwhile no vote is given, no
     /// election entered and no epoch told that is not on disk: what a crash can undo was never said.
     pub fn saved(&mut self, now: Millis, ok: bool) {
+        self.note_save(now);
         // A slow disk is no gap in our attention: what was said meanwhile is heard before anything is judged.
         self.last_cron = self.last_cron.max(now);
         self.out.save_failing = !ok;

@@ -8,6 +8,7 @@ use super::ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId};
 use super::operator::Vote;
 use super::refused::Refusals;
 use super::report::Reports;
+use super::slot::Measured;
 use super::snapshot::Settings;
 use crate::base::Millis;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -229,6 +230,10 @@ pub struct Link {
     pub ping_sent: Millis,
     pub last_ok: Millis,
     pub last_pong: Millis,
+    /// From a question to its answer.
+    pub way: Measured,
+    /// What a peer takes beyond that where it has to save before it answers.
+    pub peer_save: Measured,
     pub cmd_dialled: Option<Millis>,
     pub pubsub_dialled: Option<Millis>,
     /// The next drop of the connection is redialled at once.

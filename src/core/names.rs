@@ -40,10 +40,15 @@ impl Sentinel {
     pub(super) fn resolved(&mut self, now: Millis, host: &str, ip: Option<IpAddr>) {
         let Some(ip) = ip else {
             let last = self.known_names.get(host);
-            let still = last.map_or("it has none yet".into(), |ip| format!("its last address {ip} is used"));
-            self.out.log(Level::Verbose, format!("{host} does not resolve; {still}"));
+            let still = last.map_or("nobody is connected to under it until it can".into(), |ip| {
+                format!("its last address {ip} is used")
+            });
+            let news = self.lost_names.len() < NAMES_MAX && self.lost_names.insert(host.into());
+            let level = if news { Level::Warning } else { Level::Verbose };
+            self.out.log(level, format!("The name {host} cannot be looked up; {still}"));
             return;
         };
+        self.lost_names.remove(host);
         if self.known_names.len() < NAMES_MAX || self.known_names.contains_key(host) {
             self.known_names.insert(host.into(), ip);
         }

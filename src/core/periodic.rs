@@ -6,12 +6,11 @@ use super::hello;
 use super::ids::{LinkId, MasterId, PeerId, ReplicaId};
 use super::link::{HELLO_CHANNEL, renamed};
 use super::model::{Expect, Master, Owner, Reconf, Replica, Role};
+use super::progress::LONGEST_PAUSE;
 use crate::base::Millis;
 
 /// INFO period, ms, for a replica whose news matter: its master is down or being replaced, or it follows nobody.
 const ANXIOUS_INFO_PERIOD: u64 = 1_000;
-/// INFO period, ms, for a replica that is just being turned to the new master.
-const UNDER_WAY_INFO_PERIOD: u64 = 200;
 
 impl Sentinel {
     /// Links, INFO, PING and hello of a master, its replicas and its peers, as far as due.
@@ -97,7 +96,7 @@ impl Sentinel {
             || matches!(master.failover.as_ref().map(|f| f.step),
                 Some(Step::WaitPromotion { promoted }) if promoted == replica.id);
         if under_way {
-            UNDER_WAY_INFO_PERIOD
+            LONGEST_PAUSE
         } else if master.odown.is_some()
             || master.failover.is_some()
             || !replica.link_up

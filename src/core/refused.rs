@@ -27,6 +27,13 @@ pub struct Refusals {
     count: u32,
 }
 
+impl Refusals {
+    /// When the first of them came.
+    pub(super) fn since(&self) -> Millis {
+        self.since
+    }
+}
+
 impl Link {
     pub(super) fn note_refusal(&mut self, now: Millis) {
         let attempted = self.cmd_dialled.unwrap_or(now);
@@ -85,6 +92,8 @@ impl Sentinel {
         };
         if !stands && let Some(link) = self.links.get_mut(&id) {
             link.refusals = None;
+            // Without a run the next attempt may be nearer than on its grid.
+            self.reconsider_users(id);
         }
     }
 

@@ -1,10 +1,10 @@
 //! What comes back on the links.
 
-use super::Sentinel;
 use super::effect::Level;
 use super::ids::{ConnId, LinkId, MasterId, PeerId, RunId};
 use super::link::HELLO_CHANNEL;
 use super::model::{Conn, Expect, Owner};
+use super::{Plant, Sentinel};
 use crate::base::Millis;
 use crate::resp::Reply;
 
@@ -120,6 +120,8 @@ impl Sentinel {
     }
 
     fn ping_reply(&mut self, now: Millis, id: LinkId, reply: &Reply) {
+        self.note_pong(now, id);
+        let deaf = self.planted(Plant::DeafToMasters);
         let Some(link) = self.links.get_mut(&id) else { return };
         link.last_pong = now;
         let (pong, ok, busy) = match reply {
@@ -130,7 +132,7 @@ impl Sentinel {
             }
             _ => (false, false, false),
         };
-        if ok {
+        if ok && !(deaf && matches!(link.owner, Owner::Master(_))) {
             link.last_ok = now;
             link.active_ping = None;
             link.cmd_free_redial = true;
@@ -197,6 +199,7 @@ impl Sentinel {
     }
 
     fn ask_reply(&mut self, now: Millis, id: MasterId, peer: PeerId, epoch: u64, sought: bool, reply: &Reply) {
+        self.note_answer(now, id, peer, sought);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(peer) = master.peers.get_mut(&peer) else { return };
         peer.asking = false;
@@ -241,9 +244,12 @@ impl Sentinel {
 
     pub(super) fn pubsub_reply(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
+        if self.links.get_mut(&id).is_some_and(|link| link.refusals.take().is_some()) {
+            // Without a run of refusals the next attempt may be nearer than on its grid.
+            self.reconsider_users(id);
+        }
         let Some(link) = self.links.get_mut(&id) else { return };
         link.pubsub_heard = now;
-        link.refusals = None;
         // AUTH and CLIENT SETNAME may fail and yet the subscription succeed; the other way round there is no use in
         // the connection.
         let opening = link.pubsub_opening > 0;

@@ -165,10 +165,15 @@ impl Sentinel {
         self.scripts.queue.remove(at);
     }
 
-    pub(super) fn script_failed(&mut self, id: ScriptId, why: &str) {
+    /// Told as redis-sentinel tells it: there is no process (99), or there was one that did not become the script (exit 2).
+    pub(super) fn script_failed(&mut self, id: ScriptId, forked: bool, why: &str) {
         let Some(at) = self.scripts.position(id) else { return };
         let Some(script) = self.scripts.queue.remove(at) else { return };
         self.out.log(Level::Warning, format!("Script {} could not be started: {why}", script.argv[0]));
-        self.out.event(Level::Warning, "-script-error", format!("{} 99 0", script.argv[0]));
+        self.out.event(
+            Level::Warning,
+            "-script-error",
+            format!("{} {}", script.argv[0], if forked { "0 2" } else { "99 0" }),
+        );
     }
 }

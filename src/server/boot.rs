@@ -68,14 +68,19 @@ impl StartUp {
         check_listening(options)?;
         source_address(options)?;
         enter(&self.loaded.checks)?;
-        access::load(options, &self.loaded.users)?;
+        let acl = access::load(options, &self.loaded.users)?;
         access::names(&self.loaded.renamed)?;
-        let (_, notes) = Tls::load(&options.tls).map_err(no_tls)?;
+        let (_, mut notes) = Tls::load(&options.tls).map_err(no_tls)?;
+        let mut public = Vec::new();
         for word in &options.bind {
             let host = word.strip_prefix('-').unwrap_or(word);
-            listen::addresses(host, main_port(options))
+            let addresses = listen::addresses(host, main_port(options))
                 .map_err(|why| StartError::new(format!("bind: '{host}' is no address of this machine: {why}.")))?;
+            public.extend(addresses);
         }
+        super::log::may_write(Path::new(&options.logfile)).map_err(|why| no_log(options, &why))?;
+        notes.extend(access::doubt(options, &acl));
+        notes.extend(doubt_openness(options, &acl, &public).map(str::to_owned));
         Ok(notes)
     }
 }
@@ -93,8 +98,10 @@ impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp { loaded: Loaded { server: options, snapshot, users, renamed, notes, checks }, config_file } =
-            start_up;
+        let StartUp {
+            loaded: Loaded { server: options, snapshot, users, renamed, notes, ignored, checks },
+            config_file,
+        } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = executable();
@@ -108,8 +115,8 @@ impl Server {
         let logfile = logfile_given.then(|| Path::new(&options.logfile));
         let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
         super::log::start(logfile, syslog, options.log_style, options.loglevel)
-            .map_err(|why| StartError::new(format!("Can't open the log file {}: {why}", options.logfile)))?;
-        announce(&config_file, &notes);
+            .map_err(|why| no_log(&options, &why))?;
+        announce(&config_file, &notes, &ignored);
         if let Some(doubt) = access::doubt(&options, &acl) {
             warn!("{doubt}");
         }
@@ -164,7 +171,10 @@ impl Server {
         let socket_file = listen_unix(&mut reactor, &options)?;
         warn_if_backlog_is_cut(&options);
         let strangers = if tls::keeps_strangers_out(&options.tls) { &[] } else { secure.as_slice() };
-        warn_if_open(&options, &acl, &plain.iter().chain(strangers).map(|(_, address)| *address).collect::<Vec<_>>());
+        let reachable: Vec<SocketAddr> = plain.iter().chain(strangers).map(|(_, address)| *address).collect();
+        if let Some(doubt) = doubt_openness(&options, &acl, &reachable) {
+            warn!("{doubt}");
+        }
 
         // From here on a failure shows in the log only.
         let (supervisor, missing) = Supervisor::find(options.supervised);
@@ -321,6 +331,10 @@ fn announced_port(options: &ServerOptions) -> u16 {
     if secure || options.port == 0 { options.tls.port } else { options.port }
 }
 
+fn no_log(options: &ServerOptions, why: &io::Error) -> StartError {
+    StartError::new(format!("Can't open the log file {}: {why}", options.logfile))
+}
+
 fn no_tls(why: String) -> StartError {
     StartError::new(format!("Failed to configure TLS. {why}"))
 }
@@ -402,12 +416,15 @@ fn source_address(options: &ServerOptions) -> Result<Option<IpAddr>, StartError>
     }
 }
 
-fn announce(config_file: &Path, notes: &[String]) {
+fn announce(config_file: &Path, notes: &[String], ignored: &[&str]) {
     let version = env!("CARGO_PKG_VERSION");
     info!("watchfire {version} is starting: a Sentinel for Redis and Valkey, pid {}", std::process::id());
     info!("Configuration and state are in {}", config_file.display());
+    if !ignored.is_empty() {
+        info!("{}: accepted, but without meaning for a Sentinel", ignored.join(", "));
+    }
     for note in notes {
-        info!("{note}");
+        warn!("{note}");
     }
 }
 
@@ -438,14 +455,12 @@ fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, St
     }
 }
 
-fn warn_if_open(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) {
+fn doubt_openness(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) -> Option<&'static str> {
     let public = listeners.iter().any(|address| !address.ip().is_loopback());
-    if public && !options.protected_mode && acl.default_user().is_open() {
-        warn!(
-            "Anybody who reaches this port can reconfigure this Sentinel: the default user needs no password, and there is no \
-             protected-mode."
-        );
-    }
+    (public && !options.protected_mode && acl.default_user().is_open()).then_some(
+        "Anybody who reaches this port can reconfigure this Sentinel: the default user needs no password, and there is no \
+         protected-mode.",
+    )
 }
 
 /// Written when asked for, or in the background, where it is how we are found again.

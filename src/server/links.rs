@@ -13,7 +13,7 @@ use crate::core::{ConnId, ConnKind, Gone, Input, Sentinel};
 use crate::net::tls::Connector;
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
 use crate::resp::ReplyDecoder;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 /// Peers whose TLS failed and of whom the log has spoken, at most.
@@ -39,6 +39,8 @@ pub struct Links {
     pub tls: Option<Connector>,
     /// What was said of whom, so that a link that fails every second is not written of every second.
     complaints: BTreeMap<SocketAddr, String>,
+    /// Nodes that have answered in the way that we speak; when they hang up, they have gone.
+    understood: BTreeSet<SocketAddr>,
     /// What the core has to hear and could not be told in the middle of an effect.
     untold: VecDeque<Input>,
     /// Where bytes land: lent to the decoder of the line they came on, and empty in between.
@@ -73,6 +75,7 @@ impl Links {
             source,
             tls,
             complaints: BTreeMap::new(),
+            understood: BTreeSet::new(),
             untold: VecDeque::new(),
             incoming: Vec::new(),
         }
@@ -217,9 +220,13 @@ impl Links {
             }
             let first = !std::mem::replace(&mut line.heard, true);
             let alert = self.incoming.starts_with(&TLS_ALERT);
-            if first && !self.complaints.is_empty() && !alert {
+            if first && !alert {
                 // It has come about after all; the next failure is news again.
                 self.complaints.remove(&line.to);
+                if self.understood.len() >= COMPLAINTS {
+                    self.understood.clear();
+                }
+                self.understood.insert(line.to);
             }
             line.decoder.lend(&mut self.incoming);
             loop {
@@ -256,8 +263,11 @@ impl Links {
     }
 
     /// A node took the connection and hung up without a word. That is how OpenSSL treats plain text, but also how a server
-    /// ends that was just started; so the second time in a row counts.
+    /// ends that was just started; so the second time in a row counts, and only of a node that never said a word.
     fn suspect(&mut self, to: SocketAddr) {
+        if self.understood.contains(&to) {
+            return;
+        }
         match self.complaints.get(&to) {
             None => self.remember(to, ""),
             Some(_) => self.complain(

@@ -34,7 +34,9 @@ pub fn start(file: Option<&Path>, syslog: Option<Syslog>, style: LogStyle, level
         Some(path) => env_logger::Target::Pipe(Box::new(LogFile::open(path)?)),
     };
     env_logger::Builder::new()
-        .filter_level(LevelFilter::Trace)
+        // What the packages that we use tell of their insides is nothing to an operator.
+        .filter_level(LevelFilter::Off)
+        .filter_module(env!("CARGO_CRATE_NAME"), LevelFilter::Trace)
         .target(target)
         .format(move |out, record| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -50,6 +52,24 @@ pub fn start(file: Option<&Path>, syslog: Option<Syslog>, style: LogStyle, level
         .map_err(io::Error::other)?;
     set_level(level);
     Ok(())
+}
+
+/// Whether a log file could be opened, without making one.
+pub fn may_write(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    match OpenOptions::new().append(true).open(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            match std::fs::metadata(folder) {
+                Ok(_) if sys::may_write_in(folder) => Ok(()),
+                Ok(_) => Err(io::ErrorKind::PermissionDenied.into()),
+                Err(why) => Err(why),
+            }
+        }
+        other => other.map(drop),
+    }
 }
 
 /// Logs from now on what is at least as important as `level`.

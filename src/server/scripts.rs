@@ -8,6 +8,7 @@
 use super::sys;
 use crate::core::{Input, ScriptId};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -22,15 +23,21 @@ impl Scripts {
     #[must_use]
     pub fn start(&mut self, script: ScriptId, argv: &[String]) -> Input {
         let Some((path, arguments)) = argv.split_first() else {
-            return Input::ScriptFailed { script, why: "no script given".into() };
+            return Input::ScriptFailed { script, forked: false, why: "no script given".into() };
         };
+        // A name without a slash is a file where we are, as it was when the configuration was checked: PATH is not asked.
+        let path = if path.contains('/') { path.clone() } else { format!("./{path}") };
         match Command::new(path).args(arguments).stdin(Stdio::null()).process_group(0).spawn() {
             Ok(child) => {
                 // The handle is let go on purpose: `reap` collects by process id, ours and strangers alike.
                 self.running.insert(child.id(), script);
                 Input::ScriptStarted { script, pid: child.id() }
             }
-            Err(why) => Input::ScriptFailed { script, why: why.to_string() },
+            Err(why) => {
+                // What the two steps report when the process table or the memory is full only fork does.
+                let forked = !matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::OutOfMemory);
+                Input::ScriptFailed { script, forked, why: why.to_string() }
+            }
         }
     }
 

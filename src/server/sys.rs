@@ -208,6 +208,15 @@ pub fn group_id(group: &str) -> Option<u32> {
     found.or_else(|| group.parse().ok())
 }
 
+/// Whether there is a folder of that path in which we may make files.
+#[must_use]
+pub fn may_write_in(folder: &Path) -> bool {
+    let Ok(text) = CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the pointer is to a live, NUL-terminated string.
+    let allowed = unsafe { libc::access(text.as_ptr(), libc::W_OK | libc::X_OK) == 0 };
+    allowed && folder.is_dir()
+}
+
 /// Whether there is a file of that path that we may execute.
 #[must_use]
 pub fn may_execute(path: &Path) -> bool {

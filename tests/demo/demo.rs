@@ -246,6 +246,13 @@ fn watchfire_binary() -> Result<PathBuf, String> {
     }
     // When it is there and fresh this takes no time; when it is stale, the demo would show yesterday's program.
     let mut build = Command::new(cargo.unwrap_or_else(|| "cargo".into()));
+    // What cargo has told us about our own package would make it build those anew that look at it.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"CARGO_")) {
+        let setting = ["CARGO_HOME", "CARGO_TARGET_DIR", "CARGO_NET", "CARGO_PROFILE", "CARGO_BUILD"];
+        if !setting.iter().any(|start| name.as_encoded_bytes().starts_with(start.as_bytes())) {
+            build.env_remove(name);
+        }
+    }
     build.args(["build", "--quiet", "--bin", "watchfire", "--manifest-path"]);
     build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
     build.arg("--target-dir").arg(profile.parent().unwrap_or(profile));

@@ -5,7 +5,7 @@ use super::memory;
 use std::io;
 use std::net::IpAddr;
 use watchfire::base::Millis;
-use watchfire::config::{self, ConfigError, Loaded, ServerOptions, Source};
+use watchfire::config::{self, ConfigError, Loaded, Opened, ServerOptions, Source};
 use watchfire::core::{Effect, Identity, RunId, Sentinel, Snapshot};
 
 /// Reads a file without includes.
@@ -130,7 +130,7 @@ fn configurations() {
         if choices.below(8) == 0 {
             let mut open = |path: &str| {
                 if path.len().is_multiple_of(2) {
-                    Ok(b"port 1\n".to_vec())
+                    Ok(vec![Opened { path: path.into(), text: b"port 1\n".to_vec() }])
                 } else {
                     Err(io::ErrorKind::NotFound.into())
                 }

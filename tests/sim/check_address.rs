@@ -1,27 +1,46 @@
 //! One address per master and config epoch, wherever it is told: hellos, files, and what clients would hear.
 //!
-//! An epoch that an operator's failover took by force may collide with one that was voted for: excused for now,
-//! but counted.
+//! The same exceptions as in `check_leader`, excused but counted.
 
 use super::check_leader::failover;
 use super::facts::{Checker, Fact, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Default)]
 pub struct OneAddress {
+    /// Operators are no excuse.
+    strict: bool,
+    /// How many Sentinels one has to know.
+    all: usize,
+    /// Votes up to this epoch may be forgotten.
+    forgotten: u64,
     addresses: BTreeMap<(String, u64), (String, usize)>,
     forced: BTreeSet<u64>,
     excused: u64,
 }
 
 impl OneAddress {
+    pub fn new(strict: bool, all: usize) -> OneAddress {
+        OneAddress { strict, all, forgotten: 0, addresses: BTreeMap::new(), forced: BTreeSet::new(), excused: 0 }
+    }
+
+    fn excuse(&mut self, seen: &Seen) {
+        if let Some((epoch, forced)) = failover(seen)
+            && (forced || seen.knows_few(self.all))
+        {
+            self.forced.insert(epoch);
+        }
+    }
+
     fn claim(&mut self, who: usize, master: &str, epoch: u64, address: &str, where_: &str) -> Result<(), String> {
         let key = (master.to_owned(), epoch);
         let (first, by) = self.addresses.entry(key).or_insert_with(|| (address.to_owned(), who));
         if first == address {
             return Ok(());
         }
-        if self.forced.contains(&epoch) {
+        // Epoch 0 comes from no failover: an operator wrote it, with whatever address was right that day.
+        let by_hand = epoch == 0 && self.all > 0;
+        let by_force = (self.forced.contains(&epoch) && !self.strict) || by_hand;
+        if by_force || epoch <= self.forgotten {
             self.excused += 1;
             return Ok(());
         }
@@ -37,23 +56,23 @@ impl Checker for OneAddress {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match &seen.fact {
+            Fact::Replaced { epoch } => {
+                self.forgotten = self.forgotten.max(*epoch);
+                Ok(())
+            }
             Fact::Hello(hello) => self.claim(seen.who, &hello.master, hello.config_epoch, &hello.address, "hello"),
             Fact::Durable { .. } => seen.disk.masters.iter().try_for_each(|master| {
                 let address = format!("{}:{}", master.host, master.port);
                 self.claim(seen.who, &master.name, master.config_epoch, &address, "file")
             }),
             Fact::TurnEnds => {
-                if let Some((epoch, true)) = failover(seen) {
-                    self.forced.insert(epoch);
-                }
+                self.excuse(seen);
                 let Some(master) = seen.master() else { return Ok(()) };
                 let address = seen.sentinel.current_addr(master).to_string();
                 self.claim(seen.who, &master.name, master.config_epoch, &address, "memory")
             }
             Fact::Event { channel: "+elected-leader", .. } => {
-                if let Some((epoch, true)) = failover(seen) {
-                    self.forced.insert(epoch);
-                }
+                self.excuse(seen);
                 Ok(())
             }
             _ => Ok(()),

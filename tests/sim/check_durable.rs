@@ -27,7 +27,7 @@ impl Checker for SavedFirst {
                 on_disk("in a hello the config epoch", hello.config_epoch, saved)
             }
             Fact::Asks { epoch, .. } => on_disk("in a question the epoch", *epoch, disk.current_epoch),
-            Fact::Answers { vote } => {
+            Fact::Answers { vote, .. } => {
                 // Which group was asked about is the address; with one group it is the only one.
                 let saved = disk.masters.iter().map(|master| master.leader_epoch).max().unwrap_or(0);
                 on_disk("in an answer a vote of epoch", vote.epoch, saved)

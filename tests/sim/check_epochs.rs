@@ -38,6 +38,17 @@ impl Checker for EpochsForward {
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let who = seen.who + 1;
         match seen.fact {
+            Fact::Replaced { .. } => {
+                self.disk.remove(&seen.who);
+                Ok(())
+            }
+            Fact::Removed => {
+                // Its configuration starts anew. Votes do not: they were given.
+                let on_disk = self.disk.get_mut(&seen.who).into_iter();
+                let in_memory = self.memory.get_mut(&seen.who).map(|(_, epochs)| epochs).into_iter();
+                on_disk.chain(in_memory).for_each(|epochs| epochs.config = 0);
+                Ok(())
+            }
             Fact::Started | Fact::Durable { .. } => {
                 let master = seen.disk.masters.first();
                 let now = Epochs {
@@ -45,7 +56,11 @@ impl Checker for EpochsForward {
                     config: master.map_or(0, |master| master.config_epoch),
                     vote: master.map_or(0, |master| master.leader_epoch),
                 };
-                let before = self.disk.insert(seen.who, now).unwrap_or_default();
+                let mut before = self.disk.insert(seen.who, now).unwrap_or_default();
+                if master.is_none() {
+                    // An operator has removed it, and all that was known about it.
+                    before = Epochs { current: before.current, ..now };
+                }
                 now.behind(before).map_or(Ok(()), |what| Err(format!("on the disk of s{who} the {what}")))
             }
             Fact::TurnEnds | Fact::Event { .. } => {
@@ -57,7 +72,10 @@ impl Checker for EpochsForward {
                     // what the disk holds, may not, and others watch that.
                     vote: 0,
                 };
-                let before = self.memory.insert(seen.who, (seen.life, now));
+                let mut before = self.memory.insert(seen.who, (seen.life, now));
+                if let (None, Some((_, before))) = (master, &mut before) {
+                    *before = Epochs { current: before.current, ..now };
+                }
                 let before = before.filter(|&(life, _)| life == seen.life).map(|(_, epochs)| epochs);
                 let behind = now.behind(before.unwrap_or_default());
                 behind.map_or(Ok(()), |what| Err(format!("in the memory of s{who} the {what}")))

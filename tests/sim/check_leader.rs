@@ -1,15 +1,29 @@
 //! One elected leader per master and epoch.
 //!
-//! A failover forced by an operator needs no vote, so it is excused here for now, but counted.
+//! Known exceptions of the protocol, excused but counted: a failover that an operator forces needs no vote, and where not
+//! everybody can be asked its epoch may be another's, too; and a Sentinel that lost its file has forgotten its votes, so that
+//! epochs of before may see a second leader; and whoever has met too few of the others since an operator's RESET may take a
+//! few votes for many.
 
 use super::facts::{Checker, Fact, Seen};
 use std::collections::BTreeMap;
 
-#[derive(Default)]
 pub struct OneLeader {
+    /// Operators are no excuse.
+    strict: bool,
+    /// How many Sentinels one has to know.
+    all: usize,
+    /// Votes up to this epoch may be forgotten.
+    forgotten: u64,
     /// Who was elected in an epoch, and whether by force.
     leaders: BTreeMap<u64, (usize, bool)>,
     excused: u64,
+}
+
+impl OneLeader {
+    pub fn new(strict: bool, all: usize) -> OneLeader {
+        OneLeader { strict, all, forgotten: 0, leaders: BTreeMap::new(), excused: 0 }
+    }
 }
 
 impl Checker for OneLeader {
@@ -18,13 +32,18 @@ impl Checker for OneLeader {
     }
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        if let Fact::Replaced { epoch } = seen.fact {
+            self.forgotten = self.forgotten.max(epoch);
+        }
         let Fact::Event { channel: "+elected-leader", .. } = seen.fact else { return Ok(()) };
         let Some((epoch, forced)) = failover(seen) else { return Ok(()) };
+        let forced = forced || seen.knows_few(self.all);
         let (first, was_forced) = *self.leaders.entry(epoch).or_insert((seen.who, forced));
         if first == seen.who {
             return Ok(());
         }
-        if forced || was_forced {
+        let by_force = (forced || was_forced) && !self.strict;
+        if by_force || epoch <= self.forgotten {
             self.excused += 1;
             return Ok(());
         }

@@ -30,7 +30,12 @@ impl Checker for OneVote {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match &seen.fact {
-            Fact::Answers { vote } => match vote.leader {
+            // Another voter, though in the same place.
+            Fact::Replaced { .. } => {
+                self.votes.retain(|(who, _), _| *who != seen.who);
+                Ok(())
+            }
+            Fact::Answers { vote, .. } => match vote.leader {
                 Some(leader) => self.given(seen.who, vote.epoch, leader, "answer"),
                 None => Ok(()),
             },

@@ -1,11 +1,12 @@
 //! What the checkers see. Each property is one checker, in a file of its own, with a name that a failure carries.
 
 use super::net::Request;
-use super::node::GROUP;
+use super::node::{GROUP, Node};
+use super::options::Options;
 use super::server::Server;
 use super::{
-    check_address, check_convergence, check_durable, check_epochs, check_leader, check_loads, check_majority,
-    check_orders, check_votes,
+    check_address, check_convergence, check_durable, check_epochs, check_leader, check_link, check_loads,
+    check_majority, check_messages, check_orders, check_quorum, check_tilt, check_votes,
 };
 use watchfire::base::Millis;
 use watchfire::core::{Answer, Master, RunId, Sentinel, Snapshot, Vote};
@@ -23,8 +24,17 @@ pub enum Fact<'a> {
     Hello(Hello),
     /// A question to a peer leaves; with an id it asks for a vote.
     Asks { epoch: u64, seeks: bool },
-    /// The answer to a peer's question leaves. With more than one group it will have to say which was asked about.
-    Answers { vote: Vote },
+    /// The answer to the question of the Sentinel `to` leaves. With more than one group it will have to say which was
+    /// asked about.
+    Answers { vote: Vote, down: bool, to: Option<usize> },
+    /// A connection is dialled; `doubled`: while the last one of its kind to the same node is open.
+    Dials { to: Node, doubled: bool },
+    /// Requests leave, of whatever kind.
+    Sends { to: Node, requests: usize },
+    /// An operator has removed the group, and what was known about it.
+    Removed,
+    /// This is a new Sentinel in the place of one that is lost. No epoch was newer than this.
+    Replaced { epoch: u64 },
     /// A turn of the shell is over: everything was drained.
     TurnEnds,
 }
@@ -43,6 +53,12 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    /// It knows fewer Sentinels than there are: a majority of those it knows may be none. Forgetting them by RESET or REMOVE is
+    /// what the protocol allows an operator to do.
+    pub fn knows_few(&self, sentinels: usize) -> bool {
+        self.master().is_none_or(|master| master.peers.len() + 1 < sentinels)
+    }
+
     pub fn master(&self) -> Option<&Master> {
         self.sentinel.master_by_name(GROUP.as_bytes())
     }
@@ -106,15 +122,44 @@ pub trait Checker {
     }
 }
 
-pub fn all_checkers(sentinels: usize) -> Vec<Box<dyn Checker>> {
+/// Every property by its name. Each is shown by a planted fault to see what it is there for.
+pub const NAMES: [&str; 17] = [
+    "one-vote",
+    "one-leader",
+    "majority-behind-leader",
+    "quorum-behind-failover",
+    "none-in-tilt",
+    "epochs-forward",
+    "one-address",
+    "saved-first",
+    "loads-again",
+    "one-link",
+    "bounded-messages",
+    "one-attempt",
+    "down-for-a-cause",
+    "no-needless-demotion",
+    "no-self-replication",
+    "fit-to-promote",
+    "convergence",
+];
+
+/// Those that look at what one Sentinel does. The others look at the world.
+pub fn all_checkers(options: &Options) -> Vec<Box<dyn Checker>> {
+    let strict = options.strict();
+    // Who knows fewer than these is excused; nobody, where nobody can forget.
+    let all = if options.forgetful() { options.sentinels } else { 0 };
     vec![
         Box::new(check_votes::OneVote::default()),
-        Box::new(check_leader::OneLeader::default()),
-        Box::new(check_majority::MajorityBehindLeader::new(sentinels)),
+        Box::new(check_leader::OneLeader::new(strict, all)),
+        Box::new(check_majority::MajorityBehindLeader::new(options.sentinels, all)),
+        Box::new(check_quorum::QuorumBehindFailover::default()),
+        Box::new(check_tilt::NoneInTilt::default()),
         Box::new(check_epochs::EpochsForward::default()),
-        Box::new(check_address::OneAddress::default()),
+        Box::new(check_address::OneAddress::new(strict, all)),
         Box::new(check_durable::SavedFirst),
         Box::new(check_loads::LoadsAgain),
+        Box::new(check_link::OneLink),
+        Box::new(check_messages::BoundedMessages::default()),
     ]
 }
 
@@ -133,7 +178,7 @@ pub fn group_at_rest(sentinels: &[(usize, &Sentinel)], servers: &[Server]) -> Re
     check_convergence::group_at_rest(sentinels, servers)
 }
 
-/// What an order to a server must never say.
-pub fn order_is_sane(server: &Server, request: &Request) -> Result<(), String> {
+/// What an order to a server must never say, and the name of the property.
+pub fn order_is_sane(server: &Server, request: &Request) -> Result<(), (&'static str, String)> {
     check_orders::order_is_sane(server, request)
 }

@@ -12,8 +12,9 @@
 //! * `world` owns everything and runs the one queue of events, ordered by (time, sequence).
 //! * `process` does what the real shell does around the core: it executes effects in order.
 //! * `server` is a Redis as far as a Sentinel can see one; `net` is TCP with cuts; `disk` keeps what was synced.
-//! * `nemesis` breaks and heals; what it may do, how often and how badly is drawn in `options`.
-//! * `facts` is what checkers see, `check_*` are the properties, one file each.
+//! * `nemesis` breaks and heals; what it may do, how often and how badly is drawn in `options`. People are in `meddling`:
+//!   operators at the wrong moment, and whoever forges hellos.
+//! * `facts` is what checkers see, `check_*` are the properties, one file each; `witness` remembers who was well.
 //!
 //! One run: warm-up (everybody finds everybody), safety phase (faults), healing, convergence within
 //! [`options::Options::convergence_ms`].
@@ -24,12 +25,17 @@ pub mod check_convergence;
 pub mod check_durable;
 pub mod check_epochs;
 pub mod check_leader;
+pub mod check_link;
 pub mod check_loads;
 pub mod check_majority;
+pub mod check_messages;
 pub mod check_orders;
+pub mod check_quorum;
+pub mod check_tilt;
 pub mod check_votes;
 pub mod disk;
 pub mod facts;
+pub mod meddling;
 pub mod nemesis;
 pub mod net;
 pub mod node;
@@ -41,4 +47,5 @@ pub mod run;
 pub mod server;
 pub mod stopwatch;
 pub mod trace;
+pub mod witness;
 pub mod world;

@@ -1,15 +1,17 @@
 //! What breaks, when, and for how long. Every fault ends by itself after a while; at the end of the safety
 //! phase everything is healed at once.
 
+use super::disk::Disk;
 use super::net::Wire;
-use super::node::{GROUP, Node};
+use super::node::{GROUP, Node, sentinel_id};
 use super::options::{FaultKind, between, pick};
-use super::process::CrashPlan;
-use super::server::{Role, State};
+use super::process::{CrashPlan, Process};
+use super::server::{Lie, Role, State};
 use super::trace::Weight;
-use super::world::{Event, Outcomes, World};
+use super::world::{Event, Outcomes, World, first_file};
 use std::fmt;
 use watchfire::base::Random;
+use watchfire::core::Sentinel;
 
 #[derive(Debug)]
 pub struct Nemesis {
@@ -23,8 +25,14 @@ pub struct Nemesis {
 
 /// How a fault ends.
 #[derive(Debug)]
-enum Undo {
+pub(super) enum Undo {
     Restart(usize),
+    Replace(usize),
+    NotBusy(usize),
+    Willing(usize),
+    Honest(usize),
+    StrangerComes(usize),
+    MonitorAgain(usize),
     Thaw(usize),
     ServerBack(usize),
     Mend(Vec<(Node, Node)>),
@@ -42,7 +50,15 @@ impl Nemesis {
         Nemesis { random: Random::seeded(seed), on: false, last_fault: 0, active: Vec::new(), begun: 0 }
     }
 
-    fn index(&mut self, count: usize) -> usize {
+    pub(super) fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    pub(super) fn random_below(&mut self, n: u64) -> u64 {
+        self.random.below(n)
+    }
+
+    pub(super) fn index(&mut self, count: usize) -> usize {
         usize::try_from(self.random.below(count as u64)).expect("an index")
     }
 
@@ -153,6 +169,56 @@ impl World<'_> {
                 Undo::DiskFast(who)
             }
             FaultKind::Reset => self.reset_one(),
+            FaultKind::SentinelReplaced => {
+                // Always out of the same minority: a majority remembers, or nobody would know a server that was away.
+                let who = self.nemesis.index((self.options.sentinels - 1) / 2);
+                self.fault(Node::Sentinel(who), format_args!("is lost, another comes after {lasts} ms"));
+                self.crash(who);
+                Undo::Replace(who)
+            }
+            FaultKind::ServerBusy => {
+                let index = self.victim();
+                let killable = self.nemesis.random.below(3) > 0;
+                let ends = if killable { " or SCRIPT KILL" } else { "" };
+                self.fault(Node::Server(index), format_args!("busy with a script for {lasts} ms{ends}"));
+                if self.servers[index].state == State::Up {
+                    self.servers[index].busy = Some(killable);
+                }
+                Undo::NotBusy(index)
+            }
+            FaultKind::ServerUnwilling => {
+                let index = self.nemesis.index(self.options.servers);
+                self.fault(Node::Server(index), format_args!("refuses orders for {lasts} ms"));
+                self.servers[index].unwilling = true;
+                Undo::Willing(index)
+            }
+            FaultKind::LyingInfo => {
+                let index = self.victim();
+                let ghost = 100 + u8::try_from(self.nemesis.random.below(3)).expect("a few");
+                let lies = [Lie::Role, Lie::Half, Lie::Numbers, Lie::Ghost(ghost), Lie::RunId];
+                let lie = pick(&mut self.nemesis.random, &lies);
+                self.fault(Node::Server(index), format_args!("lies about {lie:?} for {lasts} ms"));
+                self.servers[index].lie = Some(lie);
+                Undo::Honest(index)
+            }
+            FaultKind::Stranger => {
+                let index = self.victim();
+                self.fault(Node::Server(index), format_args!("gone, a stranger comes after {lasts} ms"));
+                self.stop_server(index, false);
+                Undo::StrangerComes(index)
+            }
+            FaultKind::Forger => {
+                self.forge();
+                Undo::Nothing
+            }
+            FaultKind::Administrator => self.administer(lasts),
+            FaultKind::TwoOperators => {
+                let who = self.nemesis.index(self.options.sentinels);
+                let step = 1 + self.nemesis.index(self.options.sentinels - 1);
+                let (other, later) = ((who + step) % self.options.sentinels, self.nemesis.random.below(20));
+                self.queue.push(self.now + later, Event::Force { who: other });
+                return self.force(who, false);
+            }
             FaultKind::Operator => {
                 let who = self.nemesis.index(self.options.sentinels);
                 let coordinated = self.nemesis.random.below(2) == 0;
@@ -238,6 +304,23 @@ impl World<'_> {
                 self.processes[who].plan = None;
                 self.start(who)?;
             }
+            Undo::Replace(who) => self.replace(who)?,
+            Undo::NotBusy(index) => self.servers[index].busy = None,
+            Undo::Willing(index) => self.servers[index].unwilling = false,
+            Undo::Honest(index) => self.servers[index].lie = None,
+            Undo::StrangerComes(index) => {
+                let (now, server) = (self.now, &mut self.servers[index]);
+                if server.state == State::Down {
+                    server.become_stranger(now);
+                    self.line(
+                        Weight::Story,
+                        Node::Server(index),
+                        "back",
+                        format_args!("as a stranger, an empty master"),
+                    );
+                }
+            }
+            Undo::MonitorAgain(who) => self.monitor_again(who),
             Undo::Thaw(who) => self.thaw(who),
             Undo::ServerBack(index) => self.server_back(index)?,
             Undo::Mend(cuts) => self.mend(&cuts),
@@ -270,11 +353,35 @@ impl World<'_> {
             self.processes[who].disk.save_ms = self.options.save_ms;
             self.thaw(who);
             self.start(who)?;
+            if self.processes[who].removed {
+                self.monitor_again(who);
+            }
         }
         for index in 0..self.options.servers {
+            let server = &mut self.servers[index];
+            (server.busy, server.unwilling, server.lie) = (None, false, None);
             self.server_back(index)?;
         }
         Ok(())
+    }
+
+    /// A Sentinel with an empty file and another id starts where one was lost, with the address that the others name.
+    fn replace(&mut self, who: usize) -> Outcomes {
+        if self.processes[who].sentinel.is_some() {
+            return Ok(());
+        }
+        let epoch = |process: &Process| {
+            let in_memory = process.sentinel.as_deref().map_or(0, Sentinel::current_epoch);
+            in_memory.max(process.disk.load().current_epoch)
+        };
+        let newest = self.processes.iter().map(epoch).max().unwrap_or(0);
+        let Some((host, port)) = self.named() else { return self.start(who) };
+        let named = format!("{host} {port}");
+        let myid = sentinel_id(who, self.nemesis.random.next_u64());
+        let text = first_file(&self.options, myid, &named);
+        self.processes[who].disk = Disk::new(text, self.options.save_ms, None, self.nemesis.random.next_u64());
+        self.processes[who].replaced = Some(newest);
+        self.start(who)
     }
 
     pub fn kill_server(&mut self, index: usize) {
@@ -306,7 +413,7 @@ impl World<'_> {
         }
     }
 
-    fn server_back(&mut self, index: usize) -> Outcomes {
+    pub fn server_back(&mut self, index: usize) -> Outcomes {
         let loading = self.nemesis.random.below(self.options.loading_ms + 1);
         let (now, server) = (self.now, &mut self.servers[index]);
         match server.state {

@@ -11,6 +11,8 @@ pub const GROUP: &str = "mymaster";
 pub enum Node {
     Sentinel(usize),
     Server(usize),
+    /// An address that somebody made up. Whoever dials it is refused.
+    Nobody(u8),
 }
 
 impl Node {
@@ -18,6 +20,7 @@ impl Node {
         let (net, host) = match self {
             Node::Sentinel(n) => (0, n),
             Node::Server(n) => (1, n),
+            Node::Nobody(n) => return IpAddr::V4(Ipv4Addr::new(10, 0, 2, n)),
         };
         IpAddr::V4(Ipv4Addr::new(10, 0, net, u8::try_from(host + 1).expect("a handful of nodes")))
     }
@@ -25,7 +28,7 @@ impl Node {
     pub fn port(self) -> u16 {
         match self {
             Node::Sentinel(_) => 26379,
-            Node::Server(_) => 6379,
+            Node::Server(_) | Node::Nobody(_) => 6379,
         }
     }
 
@@ -33,18 +36,22 @@ impl Node {
     pub fn at(addr: SocketAddr) -> Option<Node> {
         let IpAddr::V4(ip) = addr.ip() else { return None };
         let [10, 0, net, host] = ip.octets() else { return None };
+        if net == 2 {
+            return Some(Node::Nobody(host));
+        }
         let index = usize::from(host).checked_sub(1)?;
         let node = if net == 0 { Node::Sentinel(index) } else { Node::Server(index) };
         (node.port() == addr.port()).then_some(node)
     }
 }
 
-/// `s1` for the first Sentinel, `r1` for the first server.
+/// `s1` for the first Sentinel, `r1` for the first server, `x7` for nobody.
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Node::Sentinel(n) => write!(f, "s{}", n + 1),
             Node::Server(n) => write!(f, "r{}", n + 1),
+            Node::Nobody(n) => write!(f, "x{n}"),
         }
     }
 }

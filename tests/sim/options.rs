@@ -39,14 +39,31 @@ pub enum FaultKind {
     Reset,
     /// An operator calls SENTINEL FAILOVER.
     Operator,
+    /// Two operators call it at two Sentinels at once.
+    TwoOperators,
+    /// A Sentinel dies, and a new one takes its place: same address, empty file, another id.
+    SentinelReplaced,
+    /// A server runs a script that does not end.
+    ServerBusy,
+    /// A server refuses to change its role: transactions are aborted.
+    ServerUnwilling,
+    /// A server tells untrue things in INFO.
+    LyingInfo,
+    /// A server is gone, and an empty one has its address.
+    Stranger,
+    /// Somebody tells untrue things in hellos.
+    Forger,
+    /// An operator calls RESET, SET, or REMOVE and later MONITOR.
+    Administrator,
 }
 
 use FaultKind::{
-    AsymmetricPartition, FailingDisk, Jitter, LinkCut, Operator, Partition, Reset, SentinelCrash, SentinelPause,
-    ServerHang, ServerKill, ServerLoss, SlowDisk, SlowLink,
+    Administrator, AsymmetricPartition, FailingDisk, Forger, Jitter, LinkCut, LyingInfo, Operator, Partition, Reset,
+    SentinelCrash, SentinelPause, SentinelReplaced, ServerBusy, ServerHang, ServerKill, ServerLoss, ServerUnwilling,
+    SlowDisk, SlowLink, Stranger, TwoOperators,
 };
 
-const ALL_FAULTS: [FaultKind; 14] = [
+const ALL_FAULTS: [FaultKind; 22] = [
     SentinelCrash,
     SentinelPause,
     ServerKill,
@@ -61,6 +78,14 @@ const ALL_FAULTS: [FaultKind; 14] = [
     SlowDisk,
     Reset,
     Operator,
+    TwoOperators,
+    SentinelReplaced,
+    ServerBusy,
+    ServerUnwilling,
+    LyingInfo,
+    Stranger,
+    Forger,
+    Administrator,
 ];
 
 /// Deliberate mistakes, to show that a checker sees them.
@@ -74,6 +99,18 @@ pub enum Planted {
     Disk(DiskPlant),
     /// Servers acknowledge an order to follow another and stay what they are.
     StubbornServers,
+}
+
+/// The name of the mistake alone.
+impl fmt::Display for Planted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Planted::Core(plant) => write!(f, "{plant:?}"),
+            Planted::Shell(plant) => write!(f, "{plant:?}"),
+            Planted::Disk(plant) => write!(f, "{plant:?}"),
+            Planted::StubbornServers => f.write_str("StubbornServers"),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -110,15 +147,25 @@ pub struct Options {
     pub down_after_refused: u64,
     pub ping_period: u64,
     pub faults: Vec<(FaultKind, u64)>,
+    /// No random faults: the master dies a few times, each time with everything else in order.
+    pub drill: bool,
+    /// The last server is never to be promoted.
+    pub priority_zero: bool,
     pub planted: Option<Planted>,
     /// Checkers that look away, by name: to show that another one sees the same mistake.
     pub muted: Vec<String>,
 }
 
 impl Options {
-    /// The run that a seed stands for: every fifth is an election in bad weather.
+    /// The run that a seed stands for: five of ten are drawn as a whole.
     pub fn of_seed(seed: u64) -> Options {
-        if seed.is_multiple_of(5) { Options::contested(seed) } else { Options::drawn(seed) }
+        match seed % 10 {
+            0 | 5 => Options::contested(seed),
+            3 => Options::exercise(seed),
+            6 => Options::operators(seed),
+            8 => Options::replacements(seed),
+            _ => Options::drawn(seed),
+        }
     }
 
     /// A run in which everything is drawn.
@@ -126,16 +173,24 @@ impl Options {
         // Its own stream: a new option does not change what the world draws later.
         let mut random = Random::seeded(mix(seed ^ 0x0051_c4e5));
         let draw = &mut random;
-        let sentinels = pick(draw, &[3, 3, 5]);
-        let quorum = if sentinels == 3 { 2 } else { pick(draw, &[2, 3, 3, 4]) };
+        let sentinels = pick(draw, &[3, 3, 5, 5, 7]);
+        let quorum = match sentinels {
+            3 => 2,
+            5 => pick(draw, &[2, 3, 3, 4]),
+            _ => pick(draw, &[2, 4, 4, 5]),
+        };
         let latency = pick(draw, &[(1, 1), (1, 5), (1, 20), (5, 60)]);
         let save_ms = pick(draw, &[(0, 0), (0, 0), (0, 3), (1, 30)]);
         let faults = ALL_FAULTS
             .into_iter()
             .filter_map(|kind| {
-                // Half of the kinds are off in a given run. Operators come seldom: what they do is excused
-                // from some checkers, and that should not blind most runs.
-                let chance = if kind == Operator { 15 } else { 50 };
+                // Half of the kinds are off in a given run. Operators and lost files come seldom: what they do is
+                // excused from some checkers, and that should not blind most runs.
+                let chance = match kind {
+                    Operator | TwoOperators | SentinelReplaced | Administrator => 8,
+                    ServerBusy | ServerUnwilling | LyingInfo | Stranger | Forger => 25,
+                    _ => 50,
+                };
                 let weight = 1 + draw.below(4);
                 (draw.below(100) < chance).then_some((kind, weight))
             })
@@ -143,7 +198,7 @@ impl Options {
         Options {
             seed,
             sentinels,
-            servers: 3,
+            servers: pick(draw, &[1, 2, 3, 3, 4, 5]),
             quorum,
             down_after: pick(draw, &[500, 1000, 1000, 3000]),
             failover_timeout: pick(draw, &[3_000, 6_000, 15_000]),
@@ -162,6 +217,8 @@ impl Options {
             down_after_refused: pick(draw, &[0, 0, 100, 300]),
             ping_period: pick(draw, &[0, 0, 50, 200]),
             faults,
+            drill: false,
+            priority_zero: draw.below(4) == 0,
             planted: None,
             muted: Vec::new(),
         }
@@ -170,9 +227,11 @@ impl Options {
     /// Elections in bad weather: slow links, so that candidates meet in one epoch, masters that die often, and
     /// Sentinels that crash at their saves.
     pub fn contested(seed: u64) -> Options {
-        let faults = vec![(SentinelCrash, 6), (ServerKill, 2), (ServerLoss, 2), (LinkCut, 2), (Reset, 1)];
+        let faults =
+            vec![(SentinelCrash, 6), (ServerKill, 2), (ServerLoss, 2), (LinkCut, 2), (Reset, 1), (FailingDisk, 1)];
         Options {
             sentinels: 5,
+            servers: 3,
             quorum: 3,
             down_after: 500,
             failover_timeout: 3_000,
@@ -185,10 +244,54 @@ impl Options {
         }
     }
 
+    /// Nothing is wrong but that the master dies, again and again.
+    pub fn exercise(seed: u64) -> Options {
+        let mut random = Random::seeded(mix(seed ^ 0x0d41_1100));
+        let sentinels = pick(&mut random, &[3, 5, 7]);
+        Options {
+            latency: pick(&mut random, &[(1, 1), (1, 3)]),
+            down_after: pick(&mut random, &[500, 1_000, 3_000]),
+            failover_timeout: 15_000,
+            drill: true,
+            ..Options::calm(seed, sentinels)
+        }
+    }
+
+    /// Nothing is wrong but that operators call SENTINEL FAILOVER, mostly two of them at once. What they do is excused
+    /// nowhere: whoever can ask everybody has no reason to collide.
+    pub fn operators(seed: u64) -> Options {
+        Options {
+            latency: (1, 3),
+            failover_timeout: 15_000,
+            safety_ms: 40_000,
+            fault_gap_ms: 5_000,
+            faults_at_once: 1,
+            faults: vec![(TwoOperators, 3), (Operator, 1)],
+            ..Options::calm(seed, 3)
+        }
+    }
+
+    /// Sentinels that come back with nothing but their address, while elections are held.
+    pub fn replacements(seed: u64) -> Options {
+        let faults = vec![(SentinelReplaced, 4), (SentinelCrash, 3), (ServerKill, 3), (LinkCut, 1)];
+        Options { faults, latency: (1, 5), faults_at_once: 6, ..Options::contested(seed) }
+    }
+
+    /// Whether a Sentinel may come to know fewer of the others than there are.
+    pub fn forgetful(&self) -> bool {
+        self.faults.iter().any(|(kind, _)| matches!(kind, SentinelReplaced | Administrator | Forger))
+    }
+
+    /// Whether operators have no excuse.
+    pub fn strict(&self) -> bool {
+        self.faults.iter().all(|(kind, _)| matches!(kind, Operator | TwoOperators))
+    }
+
     /// A group without faults on links of exactly 1 ms: for measuring.
     pub fn calm(seed: u64, sentinels: usize) -> Options {
         Options {
             sentinels,
+            servers: 3,
             quorum: u32::try_from(sentinels / 2 + 1).expect("a handful"),
             down_after: 1_000,
             failover_timeout: 60_000,
@@ -202,6 +305,7 @@ impl Options {
             down_after_refused: 0,
             ping_period: 0,
             faults: Vec::new(),
+            priority_zero: false,
             ..Options::drawn(seed)
         }
     }
@@ -215,9 +319,10 @@ impl Options {
     /// node shows it in an INFO that comes every ten seconds. Twice the rest is for dials and retransmissions.
     pub fn convergence_ms(&self) -> u64 {
         let info_period = 10_000;
+        // An operator may have doubled what belongs to the master.
         self.tilt_period
-            + 4 * self.failover_timeout
-            + self.down_after
+            + 8 * self.failover_timeout
+            + 2 * self.down_after
             + 3 * info_period
             + 2 * (self.sync_ms.1 + self.loading_ms)
             + 30_000

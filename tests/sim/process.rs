@@ -6,6 +6,7 @@
 use super::check_cause::Ear;
 use super::disk::Disk;
 use super::facts::{self, Fact};
+use super::meddling::{Order, obey};
 use super::net::{Direction, Packet, Request, Wire};
 use super::node::{GROUP, Node, sentinel_id};
 use super::options::{Planted, between};
@@ -14,7 +15,7 @@ use super::world::{Event, Heard, Outcomes, Pair, Words, World};
 use std::collections::{BTreeMap, VecDeque};
 use watchfire::base::Millis;
 use watchfire::core::{
-    Answer, ConnId, ConnKind, Effect, Gone, Identity, Input, Role as CoreRole, RunId, Sentinel, Snapshot,
+    Answer, ConnId, ConnKind, Effect, Failover, Gone, Identity, Input, Role as CoreRole, RunId, Sentinel, Snapshot,
 };
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
@@ -25,6 +26,8 @@ pub enum ShellPlant {
     AnswerBeforeSaving,
     /// Whatever ends an attempt to connect is reported as a refusal.
     CallEverythingRefused,
+    /// A process that starts does not read the epochs in its file.
+    ForgetEpochsOnRestart,
 }
 
 /// What waits to be read.
@@ -35,6 +38,8 @@ pub enum Item {
     Reply(ConnId, ConnKind, Reply),
     /// From a peer that is connected to us.
     Requests(Wire, Vec<Request>),
+    /// What an operator wants.
+    Order(Order),
 }
 
 /// An answer to a peer, held until the effects were drained.
@@ -66,6 +71,10 @@ pub struct Process {
     pub sentinel: Option<Box<Sentinel>>,
     pub disk: Disk,
     pub frozen: bool,
+    /// An operator has removed the group here, and comes back to it.
+    pub removed: bool,
+    /// A new Sentinel in the place of one that is lost, with the newest epoch of that moment.
+    pub replaced: Option<u64>,
     pub plan: Option<CrashPlan>,
     inbox: VecDeque<Item>,
     wires: BTreeMap<ConnId, Wire>,
@@ -89,6 +98,8 @@ impl Process {
             sentinel: None,
             disk,
             frozen: false,
+            removed: false,
+            replaced: None,
             plan: None,
             inbox: VecDeque::new(),
             wires: BTreeMap::new(),
@@ -114,7 +125,14 @@ impl World<'_> {
         if process.sentinel.is_some() {
             return Ok(());
         }
-        let snapshot = process.disk.load_after_crash().clone();
+        let mut snapshot = process.disk.load_after_crash().clone();
+        let replaced = process.replaced.take();
+        if self.options.planted == Some(Planted::Shell(ShellPlant::ForgetEpochsOnRestart)) {
+            snapshot.current_epoch = 0;
+            for master in &mut snapshot.masters {
+                (master.config_epoch, master.leader_epoch) = (0, 0);
+            }
+        }
         let myid = snapshot.myid.unwrap_or_else(|| sentinel_id(who, 0));
         let identity = Identity { myid, port: Node::Sentinel(who).port(), own_password: Vec::new() };
         let mut sentinel = Sentinel::new(identity, &snapshot, seed, self.now);
@@ -131,6 +149,9 @@ impl World<'_> {
         process.plan = None;
         let (life, epoch) = (process.life, snapshot.current_epoch);
         self.line(Weight::Story, Node::Sentinel(who), "start", format_args!("life {life}, epoch {epoch}"));
+        if let Some(epoch) = replaced {
+            self.observe(who, Fact::Replaced { epoch })?;
+        }
         self.observe(who, Fact::Started)?;
         self.turn(who)
     }
@@ -222,6 +243,7 @@ impl World<'_> {
         }
         let Some(sentinel) = &mut process.sentinel else { return Ok(()) };
         process.ear.turn_begins();
+        let removed = process.inbox.iter().any(|item| matches!(item, Item::Order(Order::Remove)));
         for item in process.inbox.drain(..) {
             match item {
                 Item::Requests(wire, requests) => {
@@ -229,6 +251,7 @@ impl World<'_> {
                         process.held.push((wire, answer(sentinel, now, request)));
                     }
                 }
+                Item::Order(order) => obey(sentinel, now, order, &self.options),
                 // Nothing is reported about a connection that the core closed meanwhile.
                 Item::Connected(conn) | Item::Closed(conn, _) | Item::Reply(conn, ..)
                     if !process.wires.contains_key(&conn) => {}
@@ -251,6 +274,9 @@ impl World<'_> {
         }
         if sentinel.next_wakeup() <= now {
             sentinel.tick(now);
+        }
+        if removed {
+            self.observe(who, Fact::Removed)?;
         }
         self.drain(who)
     }
@@ -363,6 +389,10 @@ impl World<'_> {
                     return Err(self.violation("dials-known-nodes", format!("{me} dials {to}, where nobody can be")));
                 };
                 self.line(Weight::Noise, Pair(me, to), "dial", format_args!("{kind:?} {}", conn.0));
+                let doubled = self.processes[who].wires.values().any(|&wire| {
+                    self.net.get(wire).is_some_and(|open| open.from_open && open.to == to && open.kind == kind)
+                });
+                self.observe(who, Fact::Dials { to, doubled })?;
                 let wire = self.net.dial(&mut self.queue, self.now, who, to, conn, kind);
                 self.processes[who].wires.insert(conn, wire);
                 self.processes[who].ear.dials(conn, to, kind, self.now);
@@ -379,8 +409,10 @@ impl World<'_> {
                 let weight = if level == watchfire::core::Level::Debug { Weight::Noise } else { Weight::Story };
                 self.line(weight, me, "event", format_args!("{channel} {payload}"));
                 self.observe(who, Fact::Event { channel, payload: &payload })?;
-                if channel == "+sdown" {
-                    self.has_cause(who, &payload)?;
+                match channel {
+                    "+sdown" => self.has_cause(who, &payload)?,
+                    "+try-failover" => self.has_need(who)?,
+                    _ => {}
                 }
                 self.events.push(Heard { at: self.now, who, channel, payload });
             }
@@ -405,10 +437,29 @@ impl World<'_> {
         if kind == "master" && master.is_none_or(|master| master.node.role_reported == CoreRole::Replica) {
             return Ok(());
         }
-        process
-            .ear
-            .cause(self.now, node, self.options.down_after)
-            .map_err(|what| self.violation("down-for-a-cause", format!("s{}: {what}", who + 1)))
+        let cause = process.ear.cause(self.now, node, self.options.down_after);
+        self.judged("down-for-a-cause", cause.map_err(|what| format!("s{}: {what}", who + 1)))
+    }
+
+    /// A failover begins that nobody asked for: what was wrong with the master?
+    fn has_need(&self, who: usize) -> Outcomes {
+        let sentinel = self.processes[who].sentinel.as_deref();
+        let Some(master) = sentinel.and_then(|sentinel| sentinel.master_by_name(GROUP.as_bytes())) else {
+            return Ok(());
+        };
+        let asked_for = |failover: &Failover| failover.forced || failover.handover.is_some();
+        if master.failover.as_ref().is_none_or(asked_for) {
+            return Ok(());
+        }
+        let addr = &master.node.addr;
+        let Some(server) = self.servers.iter().find(|server| server.is_at(&addr.host, addr.port)) else {
+            return Ok(());
+        };
+        let need = self.witness.need(self.now, server.index, &self.options);
+        self.judged(
+            "no-needless-demotion",
+            need.map_err(|what| format!("s{} replaces {}: {what}", who + 1, server.node())),
+        )
     }
 
     fn send(&mut self, who: usize, conn: ConnId, bytes: &[u8]) -> Outcomes {
@@ -418,6 +469,7 @@ impl World<'_> {
         let Some(requests) = split(bytes) else {
             return Err(self.violation("sends-whole-requests", format!("{me} sends {}", bytes.escape_ascii())));
         };
+        self.observe(who, Fact::Sends { to, requests: requests.len() })?;
         for request in &requests {
             self.requests += 1;
             let telling = [&b"SLAVEOF"[..], b"EXEC"].contains(&&*request[0]);
@@ -452,7 +504,8 @@ impl World<'_> {
                         let details = format_args!("{leader:?} in epoch {}", vote.epoch);
                         self.trace.line(self.now, Weight::Story, pair, "votes", details);
                     }
-                    self.observe(who, Fact::Answers { vote })?;
+                    let to = self.net.get(wire).map(|connection| connection.from);
+                    self.observe(who, Fact::Answers { vote, down: answer.down, to })?;
                     let leader = vote.leader.map_or(b"*".to_vec(), |leader| leader.as_str().into());
                     Reply::Array(vec![
                         Reply::Integer(i64::from(answer.down)),

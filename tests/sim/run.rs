@@ -1,12 +1,15 @@
 //! One seed from beginning to end, and many seeds on all cores.
 
+use super::check_messages;
 use super::facts::Violation;
 use super::options::Options;
+use super::stopwatch;
 use super::trace::Trace;
 use super::world::{Outcomes, World};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use watchfire::base::Millis;
 
 /// What a clean run amounts to.
@@ -36,6 +39,11 @@ pub struct Failure {
     pub text: String,
 }
 
+/// How often the master dies in a drill; how long the group is watched afterwards; how long the dead one has to come back.
+const LAPS: u64 = 3;
+const SETTLE_MS: u64 = 3_000;
+const RETURN_MS: u64 = 15_000;
+
 /// How long the group must stay at rest to be believed, ms, and how often it is looked at.
 const REST_MS: u64 = 3_000;
 const LOOK_MS: u64 = 100;
@@ -53,8 +61,12 @@ pub fn run(options: &Options, trace: &mut Trace) -> Result<Report, Violation> {
 
 fn phases(world: &mut World) -> Result<u64, Violation> {
     warm_up(world)?;
-    world.unleash();
-    world.run_until(world.now + world.options.safety_ms)?;
+    if world.options.drill {
+        drill(world)?;
+    } else {
+        world.unleash();
+        world.run_until(world.now + world.options.safety_ms)?;
+    }
     world.heal()?;
     let healed = world.now;
     let limit = healed + world.options.convergence_ms();
@@ -77,6 +89,41 @@ fn phases(world: &mut World) -> Result<u64, Violation> {
             }
         }
     }
+}
+
+/// The master dies three times, with everything else in order: each time one attempt, and few messages, are enough.
+fn drill(world: &mut World) -> Outcomes {
+    for lap in 0..LAPS {
+        world.run_until(world.now + 1_000 + world.options.seed * 37 % 2_000)?;
+        let (first, requests) = (world.events.len(), world.requests);
+        let before = stopwatch::agreed(world).ok_or_else(|| world.violation("convergence", "nobody agrees".into()))?;
+        let master = world
+            .servers
+            .iter()
+            .position(|server| format!("{}:{}", server.node().ip(), server.node().port()) == before);
+        let master = master.expect("a server of this world");
+        let limit = world.now + world.options.down_after + 30_000;
+        world.kill_server(master);
+        while stopwatch::agreed(world).is_none_or(|address| address == before) {
+            world.run_until(world.now + 1)?;
+            if world.now > limit {
+                return Err(world.violation("convergence", format!("no new master in lap {lap}")));
+            }
+        }
+        world.run_until(world.now + SETTLE_MS)?;
+        let attempts = world.events[first..].iter().filter(|heard| heard.channel == "+try-failover").count();
+        let one =
+            if attempts == 1 { Ok(()) } else { Err(format!("{attempts} attempts to replace a master that died")) };
+        world.judged("one-attempt", one)?;
+        let sent = world.requests - requests;
+        let few = check_messages::bound(&world.options);
+        let bounded =
+            if sent <= few { Ok(()) } else { Err(format!("{sent} requests for one failover, more than {few}")) };
+        world.judged("bounded-messages", bounded)?;
+        world.server_back(master)?;
+        world.run_until(world.now + RETURN_MS)?;
+    }
+    Ok(())
 }
 
 /// The quiet start: everybody finds everybody, and nothing else happens.
@@ -131,18 +178,28 @@ fn described(failed: Result<Violation, String>) -> (String, String) {
 /// Runs many seeds on all cores; gives the reports, and the failures by seed.
 pub fn many(seeds: impl Iterator<Item = u64>, options: impl Fn(u64) -> Options + Sync) -> (Vec<Report>, Vec<Failure>) {
     let seeds: Vec<u64> = seeds.collect();
-    let next = AtomicU64::new(0);
-    let results = Mutex::new((Vec::new(), Vec::new()));
+    let (mut reports, mut failures) = (Vec::new(), Vec::new());
+    for outcome in on_all_cores(seeds.len(), |turn| replayed(&options(seeds[turn]))) {
+        match outcome {
+            Ok(report) => reports.push(report),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    (reports, failures)
+}
+
+/// Does this for each of `0..count` on all cores; gives the outcomes in that order.
+pub fn on_all_cores<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(BTreeMap::new());
     let worker = || {
         loop {
-            let turn = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).expect("an index");
-            let Some(&seed) = seeds.get(turn) else { return };
-            let outcome = replayed(&options(seed));
-            let mut results = results.lock().expect("no worker panics while it holds the lock");
-            match outcome {
-                Ok(report) => results.0.push(report),
-                Err(failure) => results.1.push(failure),
+            let turn = next.fetch_add(1, Ordering::Relaxed);
+            if turn >= count {
+                return;
             }
+            let outcome = work(turn);
+            outcomes.lock().expect("no worker panics while it holds the lock").insert(turn, outcome);
         }
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -151,9 +208,7 @@ pub fn many(seeds: impl Iterator<Item = u64>, options: impl Fn(u64) -> Options +
             scope.spawn(worker);
         }
     });
-    let (reports, mut failures) = results.into_inner().expect("all workers are done");
-    failures.sort_by_key(|failure| failure.seed);
-    (reports, failures)
+    outcomes.into_inner().expect("all workers are done").into_values().collect()
 }
 
 /// The first seed of `1..=limit` in which a planted fault is seen, and the checker that saw it.

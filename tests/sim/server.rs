@@ -35,6 +35,21 @@ pub enum State {
     Down,
 }
 
+/// What is untrue in its INFO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// A master says that it is a replica, and the other way round.
+    Role,
+    /// Only the beginning of the text.
+    Half,
+    /// Numbers that nobody can mean.
+    Numbers,
+    /// A replica that does not exist, at this host of nobody.
+    Ghost(u8),
+    /// Another run id with every INFO.
+    RunId,
+}
+
 #[derive(Debug, Default)]
 struct Client {
     subscribed: bool,
@@ -80,7 +95,12 @@ pub struct Server {
     paused_until: Millis,
     /// What waits for the end of a pause: a PUBLISH, and all that comes behind it on the same connection.
     waiting: Vec<(Wire, Request)>,
-    priority: u32,
+    pub priority: u32,
+    pub lie: Option<Lie>,
+    /// It runs a script and answers nothing else; true: SCRIPT KILL ends it.
+    pub busy: Option<bool>,
+    /// It refuses to change its role: a password changed, or its memory is full.
+    pub unwilling: bool,
     refuse_stale: bool,
     /// An order to follow another is acknowledged and ignored: a planted fault.
     stubborn: bool,
@@ -104,6 +124,9 @@ impl Server {
             paused_until: now,
             waiting: Vec::new(),
             priority: 100,
+            lie: None,
+            busy: None,
+            unwilling: false,
             refuse_stale,
             stubborn,
             lives: 1,
@@ -126,7 +149,13 @@ impl Server {
         self.clients.clear();
         self.backlog.clear();
         self.waiting.clear();
-        (self.handover, self.paused_until) = (None, Millis(0));
+        (self.handover, self.paused_until, self.busy) = (None, Millis(0), None);
+    }
+
+    /// Another machine has got this address: a new, empty server.
+    pub fn become_stranger(&mut self, now: Millis) {
+        (self.role, self.rewritten, self.offset) = (Role::Master, Role::Master, 0);
+        self.start(now, 0);
     }
 
     pub fn is_paused(&self, now: Millis) -> bool {
@@ -190,6 +219,16 @@ impl Server {
             return;
         }
         let Some(client) = self.clients.get_mut(&wire) else { return };
+        if let Some(killable) = self.busy {
+            let killed = killable && name == b"SCRIPT";
+            if killed {
+                self.busy = None;
+            }
+            client.transaction = None;
+            let busy = Reply::Error(b"BUSY Redis is busy running a script. You can only call SCRIPT KILL.".into());
+            out.push(Outcome::Reply(wire, if killed { ok() } else { busy }));
+            return;
+        }
         if let Some(transaction) = &mut client.transaction {
             if name == b"EXEC" {
                 let transaction = client.transaction.take().unwrap_or_default();
@@ -197,10 +236,14 @@ impl Server {
                 out.push(Outcome::Reply(wire, reply));
                 return;
             }
-            let refused = now < self.loading_until && name == b"SLAVEOF";
-            transaction.spoilt |= refused;
+            let is_order = name == b"SLAVEOF";
+            let reply = match is_order {
+                true if now < self.loading_until => loading(),
+                true if self.unwilling => Reply::Error(b"NOPERM this user has no permissions".into()),
+                _ => Reply::Simple(b"QUEUED".into()),
+            };
+            transaction.spoilt |= matches!(reply, Reply::Error(_));
             transaction.queued.push(request.clone());
-            let reply = if refused { loading() } else { Reply::Simple(b"QUEUED".into()) };
             out.push(Outcome::Reply(wire, reply));
             return;
         }
@@ -367,9 +410,16 @@ impl Server {
 
     fn info(&self, now: Millis, replicas: &[(SocketAddr, u64)]) -> String {
         let mut text = String::from("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n");
-        let run_id = format!("{:020x}{:020x}", self.index + 1, self.lives);
+        let life = if self.lie == Some(Lie::RunId) { now.0 } else { self.lives };
+        let run_id = format!("{:020x}{:020x}", self.index + 1, life);
         let _ = write!(text, "run_id:{run_id}\r\ntcp_port:{}\r\n\r\n# Replication\r\n", self.node().port());
-        if let Role::Replica(host, port) = &self.role {
+        let elsewhere = Role::Replica(Node::Nobody(1).ip().to_string(), 6379);
+        let role = match (&self.role, self.lie == Some(Lie::Role)) {
+            (role, false) => role,
+            (Role::Master, true) => &elsewhere,
+            (Role::Replica(..), true) => &Role::Master,
+        };
+        if let Role::Replica(host, port) = role {
             let _ = write!(text, "role:slave\r\nmaster_host:{host}\r\nmaster_port:{port}\r\n");
             let (status, sync, since) = match self.link {
                 Link::Up { .. } => ("up", 0, None),
@@ -393,6 +443,18 @@ impl Server {
         let state = if self.handover.is_some() { "waiting-for-sync" } else { "no-failover" };
         let _ = write!(text, "master_failover_state:{state}\r\n");
         let _ = write!(text, "master_replid:{run_id}\r\nmaster_repl_offset:{}\r\n", self.offset);
+        match self.lie {
+            Some(Lie::Half) => text.truncate(text.len() / 2),
+            Some(Lie::Numbers) => {
+                text.push_str("slave_repl_offset:18446744073709551615\r\nslave_priority:4294967295\r\n");
+                text.push_str("master_link_down_since_seconds:9999999999\r\nmaster_port:0\r\n");
+            }
+            Some(Lie::Ghost(host)) => {
+                let ip = Node::Nobody(host).ip();
+                let _ = write!(text, "slave99:ip={ip},port=6379,state=online,offset=1,lag=0\r\n");
+            }
+            Some(Lie::Role | Lie::RunId) | None => {}
+        }
         text
     }
 }

@@ -74,7 +74,7 @@ pub fn aftermath(options: Options, fault: fn(&mut World), span: u64) -> Result<V
 }
 
 /// The one address that all Sentinels name.
-fn agreed(world: &World) -> Option<String> {
+pub fn agreed(world: &World) -> Option<String> {
     let mut named = world.living().into_iter().map(|(_, sentinel)| {
         let master = sentinel.master_by_name(GROUP.as_bytes())?;
         Some(sentinel.current_addr(master).to_string())

@@ -12,6 +12,7 @@ use super::queue::Queue;
 use super::replication::{self, Rules};
 use super::server::{Link, Outcome, Role, Server, State};
 use super::trace::{Trace, Weight};
+use super::witness::Witness;
 use std::fmt;
 use watchfire::base::random::mix;
 use watchfire::base::{Millis, Random};
@@ -70,7 +71,15 @@ pub enum Event {
         who: usize,
     },
     Replicate,
+    /// An operator who is a little later than another.
+    Force {
+        who: usize,
+    },
     NextFault,
+    /// An operator monitors the group again where it was removed.
+    MonitorAgain {
+        who: usize,
+    },
     /// A fault has lasted long enough.
     Undo {
         fault: u64,
@@ -86,6 +95,7 @@ pub struct World<'t> {
     pub servers: Vec<Server>,
     pub processes: Vec<Process>,
     pub nemesis: Nemesis,
+    pub witness: Witness,
     pub trace: &'t mut Trace,
     /// Events of the Sentinels, for tests that read them.
     pub events: Vec<Heard>,
@@ -117,6 +127,9 @@ impl<'t> World<'t> {
                     if index == 0 { Role::Master } else { Role::Replica(master.ip().to_string(), master.port()) };
                 let mut server = Server::new(index, role, now, options.refuse_stale, stubborn);
                 server.link = Link::Up { heard: now };
+                if options.priority_zero && index + 1 == options.servers {
+                    server.priority = 0;
+                }
                 server
             })
             .collect();
@@ -128,18 +141,20 @@ impl<'t> World<'t> {
         let processes = (0..options.sentinels)
             .map(|who| {
                 queue.push(now + random.below(500), Event::Start { who });
-                let text = first_file(&options, sentinel_id(who, stream(2)), master);
+                let text =
+                    first_file(&options, sentinel_id(who, stream(2)), &format!("{} {}", master.ip(), master.port()));
                 Process::new(who, Disk::new(text, options.save_ms, plant, stream(100 + who as u64)))
             })
             .collect();
         queue.push(now, Event::Replicate);
-        let mut checkers = facts::all_checkers(options.sentinels);
+        let mut checkers = facts::all_checkers(&options);
         checkers.retain(|checker| !options.muted.iter().any(|name| name == checker.name()));
         World {
             now,
             step: 0,
             net: Net::new(options.latency, stream(3)),
             nemesis: Nemesis::new(stream(4)),
+            witness: Witness::new(options.servers),
             servers,
             processes,
             queue,
@@ -190,6 +205,7 @@ impl<'t> World<'t> {
             Event::Replicate => {
                 let rules = Rules { sync_ms: self.options.sync_ms, timeout: self.options.repl_timeout };
                 let handed = replication::step(self.now, &mut self.servers, &self.net, &rules, &mut self.random);
+                self.look_around();
                 for (from, to) in handed {
                     let (from, to) = (Node::Server(from), Node::Server(to));
                     self.line(Weight::Story, from, "role", format_args!("has handed over to {to}"));
@@ -201,6 +217,8 @@ impl<'t> World<'t> {
                 }
                 self.queue.push(self.now + replication::STEP_MS, Event::Replicate);
             }
+            Event::Force { who } => return self.force(who, false),
+            Event::MonitorAgain { who } => self.monitor_again(who),
             Event::NextFault => return self.next_fault(),
             Event::Undo { fault } => return self.undo(fault),
         }
@@ -212,6 +230,7 @@ impl<'t> World<'t> {
         let listening = match to {
             Node::Sentinel(index) => self.processes.get(index).is_some_and(|process| process.sentinel.is_some()),
             Node::Server(index) => self.servers.get(index).is_some_and(|server| server.state != State::Down),
+            Node::Nobody(_) => false,
         };
         if let (Node::Server(index), true) = (to, listening) {
             self.servers[index].accepted(wire);
@@ -228,7 +247,7 @@ impl<'t> World<'t> {
                 self.net.ended(wire, Direction::There);
                 match to {
                     Node::Server(index) => self.servers[index].left(wire),
-                    Node::Sentinel(_) => {}
+                    Node::Sentinel(_) | Node::Nobody(_) => {}
                 }
             }
             // A kernel answers data for a connection it does not know with a reset.
@@ -238,6 +257,7 @@ impl<'t> World<'t> {
             (Direction::There, Packet::Requests(requests)) => match to {
                 Node::Server(index) => return self.serve(index, wire, requests),
                 Node::Sentinel(index) => self.post(index, Item::Requests(wire, requests)),
+                Node::Nobody(_) => {}
             },
             (Direction::There, _) => {}
             (Direction::Back, packet) if !from_open => {
@@ -282,8 +302,8 @@ impl<'t> World<'t> {
         let mut outcomes = Vec::new();
         for request in &requests {
             let replicas = replication::replicas_of(&self.servers, index);
-            if let Err(what) = facts::order_is_sane(&self.servers[index], request) {
-                return Err(self.violation("no-self-replication", what));
+            if let Err((checker, what)) = facts::order_is_sane(&self.servers[index], request) {
+                self.judged(checker, Err(what))?;
             }
             self.servers[index].run(self.now, wire, request, &replicas, &mut outcomes);
         }
@@ -355,6 +375,14 @@ impl<'t> World<'t> {
         Ok(())
     }
 
+    /// The verdict of a property that no checker of `facts` holds, unless it is to look away.
+    pub fn judged(&self, checker: &'static str, verdict: Result<(), String>) -> Outcomes {
+        match verdict {
+            Err(what) if !self.options.muted.iter().any(|name| name == checker) => Err(self.violation(checker, what)),
+            _ => Ok(()),
+        }
+    }
+
     pub fn violation(&self, checker: &'static str, what: String) -> Violation {
         Violation { checker, at: self.now, step: self.step, what }
     }
@@ -369,7 +397,7 @@ impl<'t> World<'t> {
 }
 
 /// What the operator wrote before the first start, comments included.
-fn first_file(options: &Options, myid: RunId, master: Node) -> String {
+pub fn first_file(options: &Options, myid: RunId, master: &str) -> String {
     let (quorum, down_after, timeout) = (options.quorum, options.down_after, options.failover_timeout);
     let ours: String = [("down-after-refused", options.down_after_refused), ("ping-period", options.ping_period)]
         .iter()
@@ -378,12 +406,9 @@ fn first_file(options: &Options, myid: RunId, master: Node) -> String {
         .collect();
     format!(
         "# One of {} Sentinels.\nport 26379\nsentinel myid {myid}\n\n# The group.\n\
-         sentinel monitor {GROUP} {} {} {quorum}\nsentinel down-after-milliseconds {GROUP} {down_after}\n\
+         sentinel monitor {GROUP} {master} {quorum}\nsentinel down-after-milliseconds {GROUP} {down_after}\n\
          sentinel failover-timeout {GROUP} {timeout}\nsentinel parallel-syncs {GROUP} {}\n{ours}# The end.\n",
-        options.sentinels,
-        master.ip(),
-        master.port(),
-        options.parallel_syncs
+        options.sentinels, options.parallel_syncs
     )
 }
 
