@@ -89,6 +89,29 @@ fn r83_changed_lines_change_in_place_and_comments_stay_beside_them() {
 }
 
 #[test]
+fn r85_no_line_comes_that_is_about_data_or_that_nobody_changed() {
+    let text = "port 26379\nmaxclients 50\nsentinel monitor m 10.0.0.1 6379 1\n";
+    let snapshot = started(text);
+    let mut options = ServerOptions { port: 26379, maxclients: 50, ..ServerOptions::default() };
+    options.change_loglevel(LogLevel::Verbose);
+    let plain = |text: &[u8]| -> Vec<String> {
+        let text = String::from_utf8(text.to_vec()).unwrap();
+        text.lines()
+            .filter(|line| !line.starts_with("sentinel ") && !line.starts_with('#'))
+            .map(str::to_owned)
+            .collect()
+    };
+    let new = config::rewrite(text.as_bytes(), &snapshot, &options);
+    let lines: Vec<String> = plain(&new).into_iter().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines, ["port 26379", "maxclients 50", "loglevel verbose"]);
+    // What the operator wrote about data stays as it is, and once.
+    let text = "save 3600 1\nsave \"\"\ndir /tmp\nsentinel monitor m 10.0.0.1 6379 1\n";
+    let new = config::rewrite(text.as_bytes(), &started(text), &ServerOptions::default());
+    assert_eq!(plain(&new)[..3], ["save 3600 1", "save \"\"", "dir /tmp"]);
+    assert_eq!(String::from_utf8(new).unwrap().matches("save").count(), 2);
+}
+
+#[test]
 fn r83_a_removed_master_takes_its_lines_along_and_leaves_no_blanks() {
     let other =
         "sentinel monitor other 10.0.0.9 6379 1\nsentinel config-epoch other 0\nsentinel leader-epoch other 0\n";

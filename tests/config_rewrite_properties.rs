@@ -43,6 +43,11 @@ fn optional_word() -> impl Strategy<Value = String> {
     prop_oneof![2 => Just(String::new()), 1 => word()]
 }
 
+/// What may be announced: any letter of ASCII but a blank and a comma.
+fn announced() -> impl Strategy<Value = String> {
+    prop_oneof![2 => Just(String::new()), 1 => host(), 1 => "[!-+\\--~]{1,8}"]
+}
+
 fn secret() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(any::<u8>(), 1..10)]
 }
@@ -94,8 +99,8 @@ prop_compose! {
         host in host(),
         port in prop_oneof![9 => port(), 1 => Just(0)],
         settings in settings(),
-        config_epoch in any::<u64>(),
-        leader_epoch in any::<u64>(),
+        config_epoch in 0..=Snapshot::EPOCH_LAST,
+        leader_epoch in 0..=Snapshot::EPOCH_LAST,
         replicas in prop::collection::btree_set((host(), port()), 0..5),
         peers in prop::collection::btree_map(run_id(), (host(), port()), 0..4),
     ) -> MasterSnapshot {
@@ -108,11 +113,11 @@ prop_compose! {
 prop_compose! {
     fn snapshot()(
         myid in 10u8..13,
-        epoch in any::<u64>(),
+        epoch in 0..=Snapshot::EPOCH_LAST,
         resolve in any::<bool>(),
         name_instead in any::<bool>(),
         announce_hostnames in any::<bool>(),
-        announce_ip in optional_word(),
+        announce_ip in announced(),
         announce_port in prop_oneof![Just(0), any::<u16>()],
         sentinel_user in optional_word(),
         sentinel_pass in secret(),

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use live::{LIMIT, master_field};
-use support::conn::{Conn, Events, ask, maps, text};
-use support::process::{Redis, Sentinel, find_program, present, wait_for};
+use support::conn::{Conn, Events, ask, items, maps, text, texts};
+use support::process::{Program, Redis, Sentinel, find_program, present, wait_for};
 use support::standin::{Spec, StandIn};
 use watchfire::resp::Reply;
 
@@ -213,4 +213,30 @@ fn r103_links_that_are_lost_while_there_are_no_descriptors_come_back_when_there_
     wait_for(LIMIT, "all links again", || well(&sentinel) == 20);
     assert_eq!(conn.cmd(&["SENTINEL", "FLUSHCONFIG"]), ok());
     assert!(sentinel.process().is_running());
+}
+
+/// The way back: the lines that we write about users give them the same rights under redis-sentinel, quotes included.
+#[test]
+fn the_users_that_we_write_are_those_that_redis_sentinel_reads() {
+    let Some(redis) = present(Program::redis_sentinel(), "redis-sentinel") else { return };
+    let ours = sentinel(&[]);
+    let rules = ["on", "nopass", "+info", "~a\"b", "(~'x\"y' ~z\\\\w +ping)", "(&c) +client|id)"];
+    let mut set = vec!["ACL", "SETUSER", "bob"];
+    set.extend(rules);
+    assert_eq!(ours.conn().cmd(&set), ok());
+    assert_eq!(ours.conn().cmd(&["SENTINEL", "FLUSHCONFIG"]), ok());
+    let conf = ours.conf();
+    let line = conf.lines().find(|line| line.starts_with("user bob ")).unwrap_or_else(|| panic!("{conf}"));
+    let theirs = Sentinel::start(&redis, &[line.to_string()]);
+    let rights = |sentinel: &Sentinel| {
+        let reply = sentinel.conn().cmd(&["ACL", "GETUSER", "bob"]);
+        let reply = items(&reply);
+        let selectors: Vec<Vec<String>> = reply.last().map(items).unwrap_or_default().iter().map(texts).collect();
+        (texts(&Reply::Array(reply[..10].to_vec())), selectors)
+    };
+    let (ours, theirs) = (rights(&ours), rights(&theirs));
+    assert_eq!(theirs.1, ours.1, "{line}");
+    assert_eq!(theirs.1.len(), 2);
+    let keys = |root: &[String]| root.iter().skip_while(|word| *word != "keys").nth(1).cloned();
+    assert_eq!((keys(&theirs.0), keys(&ours.0)), (Some("~a\"b".to_string()), Some("~a\"b".to_string())));
 }

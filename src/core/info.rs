@@ -220,8 +220,7 @@ impl Sentinel {
         }
     }
 
-    /// A new replica, linked and announced.
-    /// A replica that we have not heard of before.
+    /// A replica that we have not heard of before: linked and announced.
     pub(super) fn add_replica(&mut self, now: Millis, id: MasterId, addr: Addr) {
         let replica = self.insert_replica(now, id, addr);
         self.announce_replica(id, replica);

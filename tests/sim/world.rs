@@ -101,6 +101,8 @@ pub struct World<'t> {
     pub events: Vec<Heard>,
     /// Requests that the Sentinels sent.
     pub requests: u64,
+    /// Turns of their loops.
+    pub turns: u64,
     pub(super) random: Random,
     checkers: Vec<Box<dyn Checker>>,
 }
@@ -161,6 +163,7 @@ impl<'t> World<'t> {
             trace,
             events: Vec::new(),
             requests: 0,
+            turns: 0,
             random,
             checkers,
             options,
