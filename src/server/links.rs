@@ -28,7 +28,7 @@ pub struct Links {
     by_conn: BTreeMap<ConnId, Line>,
     by_stream: BTreeMap<Token, ConnId>,
     /// Those with something to write.
-    dirty: Vec<ConnId>,
+    dirty: VecDeque<ConnId>,
     /// Connections to be begun, of commands and of Pub/Sub, and how many more this turn may begin. One that was closed before its
     /// turn came is still in line.
     waiting: [VecDeque<ConnId>; 2],
@@ -69,7 +69,7 @@ impl Links {
         Links {
             by_conn: BTreeMap::new(),
             by_stream: BTreeMap::new(),
-            dirty: Vec::new(),
+            dirty: VecDeque::new(),
             waiting: [VecDeque::new(), VecDeque::new()],
             dials_left: limits::DIALS_PER_TURN,
             source,
@@ -93,9 +93,13 @@ impl Links {
         }
     }
 
-    /// Whether connections wait to be begun, so that the next turn must come soon.
+    /// Whether there is more to begin or to write than one turn may, so that the next must come at once.
     #[must_use]
-    pub fn has_waiting(&self) -> bool {
+    pub fn has_more(&self) -> bool {
+        !self.dirty.is_empty() || self.has_waiting()
+    }
+
+    fn has_waiting(&self) -> bool {
         self.waiting.iter().any(|line| !line.is_empty())
     }
 
@@ -146,7 +150,7 @@ impl Links {
             }
             if line.up && !line.queued {
                 line.queued = true;
-                self.dirty.push(conn);
+                self.dirty.push_back(conn);
             }
         }
     }
@@ -179,7 +183,7 @@ impl Links {
         line.up = true;
         if !line.out.is_empty() && !line.queued {
             line.queued = true;
-            self.dirty.push(conn);
+            self.dirty.push_back(conn);
         }
         Some(Input::Connected { conn, local: local.ip() })
     }
@@ -288,9 +292,10 @@ impl Links {
         }
     }
 
-    /// One write for each connection that has something to say.
+    /// One write for each connection that has something to say, for [`limits::LINK_WRITES_PER_TURN`] of them.
     pub fn flush(&mut self, reactor: &mut Reactor) {
-        for conn in std::mem::take(&mut self.dirty) {
+        for _ in 0..limits::LINK_WRITES_PER_TURN {
+            let Some(conn) = self.dirty.pop_front() else { return };
             if let Some(line) = self.by_conn.get_mut(&conn) {
                 line.queued = false;
                 line.write(reactor);
@@ -334,12 +339,12 @@ mod tests {
         let mut links = Links::new(None, None);
         let is_begun = |links: &Links, conn: u64| links.by_conn[&ConnId(conn)].stream.is_some();
         // As a node asks for them: its command connection and the other one.
-        for conn in 0..6 * TURN as u64 {
+        for conn in 0..10 * TURN as u64 {
             let kind = if conn.is_multiple_of(2) { ConnKind::Command } else { ConnKind::PubSub };
             links.connect(&mut reactor, ConnId(conn), to, kind);
             links.send(ConnId(conn), vec![b'x']);
         }
-        let begun = |links: &Links| (0..6 * TURN as u64).filter(|&conn| is_begun(links, conn)).collect::<Vec<_>>();
+        let begun = |links: &Links| (0..10 * TURN as u64).filter(|&conn| is_begun(links, conn)).collect::<Vec<_>>();
         assert_eq!(begun(&links), (0..TURN as u64).collect::<Vec<_>>(), "the first ones at once, as they come");
         assert!(links.has_waiting());
         links.flush(&mut reactor);
@@ -358,12 +363,26 @@ mod tests {
         links.begin_waiting(&mut reactor);
         assert!(!links.by_conn.contains_key(&ConnId(next)));
         assert_eq!(links.by_stream.len(), 3 * TURN);
-        for turn in 4..=6 {
+        for turn in 4..=10 {
             assert!(links.has_waiting());
             links.begin_waiting(&mut reactor);
-            assert_eq!(links.by_stream.len(), (turn * TURN).min(6 * TURN - 1));
+            assert_eq!(links.by_stream.len(), (turn * TURN).min(10 * TURN - 1));
         }
         assert!(!links.has_waiting());
+        // What had to wait for its connection leaves, so many connections a turn.
+        let lines: Vec<Token> = links.by_stream.keys().copied().collect();
+        let local = SocketAddr::from(([127, 0, 0, 1], 1));
+        assert!(lines.into_iter().all(|stream| links.connected(stream, local).is_some()));
+        let all = links.dirty.len();
+        assert_eq!(all, 10 * TURN - 1);
+        let mut left = all;
+        while left > 0 {
+            assert!(links.has_more());
+            links.flush(&mut reactor);
+            left = left.saturating_sub(limits::LINK_WRITES_PER_TURN);
+            assert_eq!(links.dirty.len(), left);
+        }
+        assert!(!links.has_more());
         // With nobody waiting there is no queue, and the limit is that of each turn.
         links.begin_waiting(&mut reactor);
         links.connect(&mut reactor, ConnId(next), to, ConnKind::Command);

@@ -152,7 +152,7 @@ impl Shell {
     fn arm(&mut self, reactor: &mut Reactor) {
         let watched = self.watchdog.as_ref().map_or(self.now + LONGEST_SLEEP, Watchdog::due);
         let due = self.desk.sentinel.next_wakeup().min(watched);
-        let due = if self.links.has_waiting() { self.now } else { due };
+        let due = if self.links.has_more() { self.now } else { due };
         let at = due.max(self.now).min(self.now + LONGEST_SLEEP);
         match self.wake {
             Some((_, set)) if set == at => {}
