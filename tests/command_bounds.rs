@@ -94,6 +94,8 @@ fn a_small_request_does_not_bring_about_a_reply_without_end() {
         let client = bench.client();
         assert_eq!(bench.ask_bytes(client, &request(words, &many[1..]))[..1], b"*"[..]);
     }
+    let many = vec![b"announce-*".to_vec(); limits::ASKED + 1];
+    refused(&mut bench, &request(&[b"SENTINEL", b"CONFIG", b"GET"], &many), &reason);
     let many = vec![b"1".to_vec(); limits::ASKED + 1];
     refused(&mut bench, &request(&[b"CLIENT", b"LIST", b"ID"], &many), &reason);
 }
@@ -123,4 +125,24 @@ fn words_that_reach_the_file_are_short_passwords_too() {
     assert_eq!(reply, b"+OK\r\n");
     // A pattern is no such word; a long one just finds nothing.
     assert_eq!(bench.ask_bytes(client, &[b"SENTINEL", b"RESET", &vec![b'*'; limits::PATTERN + 1]]), b":0\r\n");
+}
+
+#[test]
+fn our_own_password_is_one_that_whoever_owes_it_can_send() {
+    let mut bench = Bench::new();
+    let long = vec![b'x'; limits::UNAUTHENTICATED_BULK + 1];
+    let most = limits::UNAUTHENTICATED_BULK;
+    let own = |long: &[u8]| -> Vec<Vec<u8>> {
+        ["SENTINEL", "CONFIG", "SET", "loglevel", "debug", "requirepass"]
+            .map(|word| word.as_bytes().to_vec())
+            .into_iter()
+            .chain([long[..].to_vec()])
+            .collect()
+    };
+    let reason = format!("Invalid argument at index 6 for SENTINEL CONFIG SET: longer than {most} bytes");
+    refused(&mut bench, &request(&[], &own(&long[..=most])), &reason);
+    assert!(bench.wishes.is_empty() && bench.acl.default_user().needs_no_password());
+    let client = bench.client();
+    assert_eq!(bench.ask_bytes(client, &request(&[], &own(&long[..most]))), b"+OK\r\n");
+    assert!(bench.acl.authenticate(b"default", &long[..most]));
 }

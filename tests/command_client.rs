@@ -61,6 +61,21 @@ fn a_description_has_the_references_fields_in_its_order() {
          oll omem tot-mem events cmd user redir resp lib-name lib-ver"
     );
     assert!(line.contains(" cmd=client|info user=default redir=0 "));
+    // What waits for it: 16 KiB as redis's buffer would hold them, and the rest as tools look for it.
+    for (waiting, shown) in [
+        (0, "obl=0 oll=0 omem=0"),
+        (16_384, "obl=16384 oll=0 omem=0"),
+        (16_385, "obl=16384 oll=1 omem=1"),
+        (100_000, "obl=16384 oll=6 omem=83616"),
+    ] {
+        let other = bench.client();
+        bench.clients.get_mut(client).unwrap().out = vec![b'x'; waiting + 10];
+        bench.clients.get_mut(client).unwrap().sent = 10;
+        let reply = bench.ask(other, "CLIENT LIST ID 1");
+        assert!(reply.contains(&format!(" rbp={waiting} {shown} tot-mem=")), "{waiting}: {reply}");
+    }
+    bench.output(client);
+    bench.clients.get_mut(client).unwrap().sent = 0;
     bench.ask(client, "HELLO 3");
     let reply = bench.ask(client, "CLIENT INFO");
     assert!(reply.starts_with('=') && reply.contains("\r\ntxt:id=1 "), "verbatim in RESP3");

@@ -2,10 +2,10 @@
 
 mod command_support;
 
-use command_support::{Bench, field};
+use command_support::{Bench, field, golden};
 use watchfire::command::Wish;
 use watchfire::config::LogLevel;
-use watchfire::core::Settings;
+use watchfire::core::{Level, Settings, Snapshot};
 
 const NO_MASTER: &str = "-ERR No such master with that name\r\n";
 const NOT_SAVED: &str = "-ERR Failed to save config file. Check server logs.\r\n";
@@ -240,6 +240,8 @@ fn config_set_is_all_or_nothing() {
         ("requirepass x loglevel zzz", "-ERR Invalid value 'zzz' to SENTINEL CONFIG SET 'loglevel'\r\n"),
         ("requirepass x requirepass y", "-ERR Duplicate argument 'requirepass' to SENTINEL CONFIG SET\r\n"),
         ("announce-ip a,b", "-ERR Invalid value 'a,b' to SENTINEL CONFIG SET 'announce-ip'\r\n"),
+        ("announce-ip 'a b'", "-ERR Invalid value 'a b' to SENTINEL CONFIG SET 'announce-ip'\r\n"),
+        ("announce-ip köln", "-ERR Invalid value 'köln' to SENTINEL CONFIG SET 'announce-ip'\r\n"),
     ] {
         assert_eq!(bench.ask(client, &format!("SENTINEL CONFIG SET {line}")), reply, "{line}");
     }
@@ -257,6 +259,96 @@ fn config_set_is_all_or_nothing() {
     assert_eq!(bench.ask(client, "SENTINEL CONFIG SET loglevel VERBOSE"), "+OK\r\n");
     assert_eq!(bench.wishes, [Wish::LogLevel(LogLevel::Verbose)]);
     assert_eq!(bench.saves, saves + 2, "the log level is in the file as well");
+}
+
+#[test]
+fn what_we_announce_is_what_others_can_take_and_what_they_may_not_be_able_to_is_doubted() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let mut set = |line: &str| {
+        bench.logged.clear();
+        let reply = bench.ask(client, &format!("SENTINEL CONFIG SET {line}"));
+        (reply, bench.logged.iter().filter(|text| text.contains("announce-ip")).cloned().collect::<Vec<_>>())
+    };
+    let (ok, name) = ("+OK\r\n".to_owned(), "a".repeat(253));
+    assert!(set(&format!("announce-ip {name}b")).0.starts_with("-ERR Invalid value"), "one letter too many");
+    let (reply, doubts) = set(&format!("announce-ip {name}"));
+    assert!(
+        reply == ok && doubts.len() == 1 && doubts[0].contains("is a name, and resolve-hostnames is no"),
+        "{doubts:?}"
+    );
+    assert_eq!(set(&format!("announce-port 7 announce-ip {name}")), (ok.clone(), vec![]), "said already");
+    assert_eq!(set("resolve-hostnames yes"), (ok.clone(), vec![]));
+    assert_eq!(set("resolve-hostnames no").1.len(), 1);
+    assert!(set("announce-ip fe80::1%eth0").1[0].contains("zone id"));
+    for harmless in ["127.0.0.1", "::1", "''"] {
+        assert_eq!(set(&format!("announce-ip {harmless}")), (ok.clone(), vec![]), "{harmless}");
+    }
+    // What stands in the file is looked at as well.
+    let mut snapshot: Snapshot = golden();
+    snapshot.options.announce_ip = "sentinel-1".to_owned();
+    assert!(Bench::with(&snapshot).logged.iter().any(|text| text.starts_with("announce-ip \"sentinel-1\" is a name")));
+}
+
+#[test]
+fn a_password_that_changes_nothing_for_clients_is_a_warning() {
+    let mut bench = Bench::new();
+    bench.facts.aclfile = "users.acl".to_owned();
+    let client = bench.client();
+    assert_eq!(bench.ask(client, "SENTINEL CONFIG SET requirepass sec"), "+OK\r\n");
+    let warned =
+        |wish: &Wish| matches!(wish, Wish::Log(Level::Warning, text) if text.ends_with("stays what aclfile says."));
+    assert!(bench.wishes.iter().any(warned), "{:?}", bench.wishes);
+    assert!(bench.acl.default_user().needs_no_password());
+}
+
+#[test]
+fn epochs_end_and_do_not_begin_again() {
+    let mut snapshot = golden();
+    (snapshot.current_epoch, snapshot.masters[0].known_peers) = (Snapshot::EPOCH_LAST - 1, Vec::new());
+    let mut bench = Bench::with_alive(&snapshot, &[37001, 37002]);
+    bench.pass(300);
+    let client = bench.client();
+    let epoch = |bench: &Bench| bench.sentinel.snapshot().current_epoch;
+    assert_eq!(bench.ask(client, "SENTINEL FAILOVER mymaster"), "+OK\r\n");
+    assert_eq!(epoch(&bench), Snapshot::EPOCH_LAST, "the last one can be used");
+    assert_eq!(bench.ask(client, "SENTINEL RESET mymaster"), ":1\r\n");
+    bench.pass(300);
+    assert!(!bench.logged.iter().any(|text| text.starts_with("The epochs are used up")));
+    assert_eq!(bench.ask(client, "SENTINEL FAILOVER mymaster"), "+OK\r\n");
+    assert!(bench.logged.iter().any(|text| text.starts_with("The epochs are used up")), "{:?}", bench.logged);
+    assert_eq!(epoch(&bench), Snapshot::EPOCH_LAST);
+    // Neither does it try again in every turn.
+    bench.alive.clear();
+    bench.logged.clear();
+    bench.ask(client, "SENTINEL SET mymaster quorum 1 down-after-milliseconds 100");
+    bench.pass(60_000);
+    let told = bench.logged.iter().filter(|text| text.starts_with("The epochs are used up")).count();
+    assert!(told <= 1, "{told} times in a minute");
+    assert_eq!(epoch(&bench), Snapshot::EPOCH_LAST);
+}
+
+#[test]
+fn no_setting_is_so_large_that_we_stumble_over_it() {
+    let mut bench = Bench::alive();
+    let client = bench.client();
+    let largest = i64::MAX;
+    let shown = bench.ask(client, "SENTINEL DEBUG");
+    for (name, _) in command_support::pairs(&shown) {
+        assert_eq!(bench.ask(client, &format!("SENTINEL DEBUG {name} {largest}")), "+OK\r\n");
+    }
+    for option in ["down-after-milliseconds", "failover-timeout", "master-reboot-down-after-period", "ping-period"] {
+        assert_eq!(bench.ask(client, &format!("SENTINEL SET mymaster {option} {largest}")), "+OK\r\n");
+    }
+    bench.pass(3_000);
+    // Everybody is dialled again, asked anew, and one is promoted.
+    assert_eq!(bench.ask(client, "SENTINEL RESET *"), ":1\r\n");
+    bench.pass(3_000);
+    assert_eq!(bench.ask(client, "SENTINEL FAILOVER mymaster"), "+OK\r\n");
+    bench.pass(3_000);
+    for line in ["SENTINEL MASTER mymaster", "SENTINEL REPLICAS mymaster", "SENTINEL SENTINELS mymaster", "INFO"] {
+        assert!(!bench.ask(client, line).starts_with('-'), "{line}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::process::{Command, Stdio};
+use watchfire::base::limits;
 use watchfire::config::{self, ConfigError, Opened, Source};
 
 const M: &str = "sentinel monitor mymaster 127.0.0.1 6379 2\n";
@@ -56,12 +57,10 @@ fn cases() -> Vec<(String, &'static str)> {
         plain("include", BAD),
         plain("user", BAD),
         plain("rename-command", BAD),
-        plain("rename-command PING \"a\\nb\"", "A name of a command must not hold control characters"),
         plain("oom-score-adj-values 0 200", COUNT),
         plain("oom-score-adj-values 0 200 x", OOM),
         plain("oom-score-adj-values 0 200 2001", OOM),
         plain("oom-score-adj maybe", "argument(s) must be one of the following: no, yes, relative, absolute"),
-        plain("log-format json", "argument(s) must be one of the following: legacy, logfmt"),
         plain("sentinel foo", UNRECOGNIZED),
         plain("sentinel monitor a", UNRECOGNIZED),
         plain("sentinel monitor a b c d", QUORUM),
@@ -104,9 +103,21 @@ fn cases() -> Vec<(String, &'static str)> {
     ]
 }
 
+/// The same about what redis-sentinel 7.0.15 does not know or takes.
+fn cases_of_ours() -> Vec<(String, &'static str)> {
+    let case = |line: &str, message| (line.to_string(), message);
+    vec![
+        case("log-format json", "argument(s) must be one of the following: legacy, logfmt"),
+        case("rename-command PING \"a\\nb\"", "A name of a command must not hold control characters"),
+        case("sentinel announce-port 99999", PORT),
+        case("sentinel current-epoch -1", "An epoch cannot be negative."),
+        case(&format!("sentinel myid {}", "z".repeat(40)), "Malformed Sentinel id in myid option."),
+    ]
+}
+
 #[test]
 fn every_kind_of_wrong_line_is_told_in_the_known_words_with_its_number() {
-    for (text, message) in cases() {
+    for (text, message) in cases().into_iter().chain(cases_of_ours()) {
         let error = refused(&format!("# comment\n\n{text}\nport 26379\n"));
         let last = text.lines().last().unwrap();
         assert_eq!((error.message.as_str(), error.text.as_str()), (message, last.trim()), "{text}");
@@ -153,6 +164,23 @@ fn r87_control_characters_are_refused_everywhere_but_in_passwords() {
     let loaded = config::read(text.as_bytes(), Source::file("x"), &mut |_| unreachable!()).unwrap();
     assert_eq!(loaded.snapshot.masters[0].settings.auth_pass, b"a\nb\0");
     assert_eq!(loaded.server.requirepass, b"c\nd");
+}
+
+#[test]
+fn what_nobody_could_use_is_refused() {
+    let password = |length: usize| format!("requirepass {}\n", "x".repeat(length));
+    let error = refused(&password(limits::UNAUTHENTICATED_BULK + 1));
+    assert_eq!((error.line, error.message.as_str()), (1, "a password must not be longer than 16384 bytes"));
+    let loads = |text: &str| config::read(text.as_bytes(), Source::file("x"), &mut |_| unreachable!()).is_ok();
+    assert!(loads(&password(limits::UNAUTHENTICATED_BULK)));
+    let long = "a".repeat(254);
+    for host in ["a,b", "\"a b\"", "köln", &long] {
+        let error = refused(&format!("sentinel announce-ip {host}\n"));
+        assert_eq!(error.message, "Invalid IP address or hostname specified", "{host}");
+    }
+    for host in ["\"\"", "10.0.0.1", "::1", "fe80::1%eth0", "some.host", &long[1..]] {
+        assert!(loads(&format!("sentinel announce-ip {host}\n")), "{host}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use simulation::process::CrashPlan;
 use simulation::run::warm_up;
 use simulation::trace::Trace;
 use simulation::world::{Event, Heard, World};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use watchfire::base::{Millis, Random};
@@ -58,18 +59,8 @@ impl Lap {
 
 /// The master dies, and the Sentinel `beside` it as well.
 fn one_death(seed: u64, weather: Weather, beside: Option<usize>) -> Lap {
-    let options = Options { save_ms: weather.save_ms, ..Options::calm(seed, SENTINELS) };
     let mut trace = Trace::silent();
-    let mut world = World::new(options, &mut trace);
-    let mut random = Random::seeded(seed);
-    for a in (0..SENTINELS).map(Node::Sentinel) {
-        for b in (0..SENTINELS).map(Node::Sentinel).filter(|&b| b != a) {
-            world.net.slow.insert((a, b), between(&mut random, weather.ways));
-        }
-    }
-    warm_up(&mut world).unwrap_or_else(|violation| panic!("seed {seed}: {violation:?}"));
-    // Anywhere in the periods of ping, hello and cron.
-    world.run_until(world.now + seed * 37 % 2_000).expect("nothing unsafe");
+    let mut world = quiet(seed, SENTINELS, weather, &mut trace);
     let (died, first) = (world.now, world.events.len());
     world.kill_server(0);
     if let Some(who) = beside {
@@ -88,6 +79,62 @@ fn one_death(seed: u64, weather: Weather, beside: Option<usize>) -> Lap {
     Lap { seed, took, events: world.events[first..].to_vec() }
 }
 
+/// A quiet group under this weather, somewhere in the periods of ping, hello and cron.
+fn quiet<'t>(seed: u64, sentinels: usize, weather: Weather, trace: &'t mut Trace) -> World<'t> {
+    let options = Options { save_ms: weather.save_ms, ..Options::calm(seed, sentinels) };
+    let mut world = World::new(options, trace);
+    let mut random = Random::seeded(seed);
+    for a in (0..sentinels).map(Node::Sentinel) {
+        for b in (0..sentinels).map(Node::Sentinel).filter(|&b| b != a) {
+            world.net.slow.insert((a, b), between(&mut random, weather.ways));
+        }
+    }
+    warm_up(&mut world).unwrap_or_else(|violation| panic!("seed {seed}: {violation:?}"));
+    world.run_until(world.now + seed * 37 % 2_000).expect("nothing unsafe");
+    world
+}
+
+/// `SENTINEL FAILOVER` at one Sentinel, and at another so many ms later. Ends when all name one other master.
+fn by_order(seed: u64, sentinels: usize, weather: Weather, second: Option<u64>) -> Lap {
+    let mut trace = Trace::silent();
+    let mut world = quiet(seed, sentinels, weather, &mut trace);
+    let (ordered, first) = (world.now, world.events.len());
+    let before = Node::Server(0).ip().to_string();
+    // Every address that a Sentinel holds with its config epoch, looked for in every millisecond.
+    let mut addresses: BTreeMap<u64, String> = BTreeMap::new();
+    let mut go_on = |world: &mut World, until: Millis| {
+        while world.now < until {
+            world.run_until(world.now + 1).unwrap_or_else(|violation| panic!("seed {seed}: {violation:?}"));
+            for (who, sentinel) in world.living() {
+                let master = sentinel.master_by_name(GROUP.as_bytes()).expect("everybody knows the group");
+                let address = sentinel.current_addr(master).to_string();
+                let known = addresses.entry(master.config_epoch).or_insert_with(|| address.clone());
+                assert_eq!(*known, address, "seed {seed}, s{}: config epoch {}", who + 1, master.config_epoch);
+            }
+        }
+    };
+    let who = usize::try_from(seed % sentinels as u64).expect("an index");
+    world.force(who, false).expect("nothing unsafe");
+    if let Some(later) = second {
+        go_on(&mut world, ordered + later);
+        world.force((who + 1) % sentinels, false).expect("nothing unsafe");
+    }
+    while !moved(&world, &before) {
+        assert!(world.now < ordered + 60_000, "seed {seed}: no agreement within a minute");
+        let next = world.now + 1;
+        go_on(&mut world, next);
+    }
+    let took = world.now.since(ordered);
+    let settled = world.now + 500;
+    go_on(&mut world, settled);
+    let limit = settled + world.options.convergence_ms();
+    while let Err(what) = world.at_rest() {
+        assert!(world.now < limit, "seed {seed}: {what}");
+        world.run_until(world.now + 500).unwrap_or_else(|violation| panic!("seed {seed}: {violation:?}"));
+    }
+    Lap { seed, took, events: world.events[first..].to_vec() }
+}
+
 fn moved(world: &World, from: &str) -> bool {
     world.living().iter().all(|(_, sentinel)| {
         let master = sentinel.master_by_name(GROUP.as_bytes()).expect("everybody knows the group");
@@ -95,8 +142,8 @@ fn moved(world: &World, from: &str) -> bool {
     })
 }
 
-/// Many deaths, on all cores, in the order of their seeds.
-fn deaths(weather: Weather, beside: impl Fn(u64) -> Option<usize> + Sync) -> Vec<Lap> {
+/// Many of them, on all cores, in the order of their seeds.
+fn many(lap: impl Fn(u64) -> Lap + Sync) -> Vec<Lap> {
     let seeds = std::env::var("SEEDS").map_or(DEFAULT_SEEDS, |text| text.parse().expect("SEEDS is a number"));
     let (next, laps) = (AtomicU64::new(1), Mutex::new(Vec::new()));
     let worker = || {
@@ -105,7 +152,7 @@ fn deaths(weather: Weather, beside: impl Fn(u64) -> Option<usize> + Sync) -> Vec
             if seed > seeds {
                 return;
             }
-            let lap = one_death(seed, weather, beside(seed));
+            let lap = lap(seed);
             laps.lock().expect("no worker panics while it holds the lock").push(lap);
         }
     };
@@ -133,7 +180,7 @@ fn unclean(what: &str, laps: &[Lap]) -> Vec<u64> {
 }
 
 fn nobody_collides(what: &str, weather: Weather) {
-    let laps = deaths(weather, |_| None);
+    let laps = many(|seed| one_death(seed, weather, None));
     for lap in &laps {
         let seen = |heard: &&Heard| heard.channel == "+sdown" && heard.payload.ends_with(" 10.0.1.1 6379");
         let at: Vec<Millis> = lap.events.iter().filter(seen).map(|heard| heard.at).collect();
@@ -167,8 +214,40 @@ fn with_a_sentinel_lost_beside_the_master_one_candidate_stands() {
     for (what, weather) in
         [("node lost", CALM), ("node lost, slow disks", SLOW_DISKS), ("node lost, slow links", SLOW_LINKS)]
     {
-        let laps = deaths(weather, |seed| usize::try_from(seed % SENTINELS as u64).ok());
+        let laps = many(|seed| one_death(seed, weather, usize::try_from(seed % SENTINELS as u64).ok()));
         let unclean = unclean(what, &laps);
         assert!(unclean.len() * 20 <= laps.len(), "{what}: seeds {unclean:?}");
+        let slowest = laps.iter().map(|lap| lap.took).max().expect("some");
+        assert!(weather.save_ms.1 + weather.ways.1 > 0 || slowest <= 20, "{what}: one took {slowest} ms");
+    }
+}
+
+#[test]
+fn an_operators_failover_waits_for_nothing_but_answers() {
+    let weathers = [CALM, FAST_DISKS, SLOW_DISKS, SLOW_LINKS];
+    let of = |seed: u64| weathers[usize::try_from(seed).expect("a small number") % weathers.len()];
+    for sentinels in [1, 3, 5] {
+        let laps = many(|seed| by_order(seed, sentinels, of(seed), None));
+        let unclean = unclean(&format!("by order, {sentinels} Sentinels"), &laps);
+        assert!(unclean.is_empty(), "seeds {unclean:?}");
+        for lap in laps {
+            // Nobody can be quicker: the leader saves its epoch and asks, a peer saves its vote and answers, the replica is
+            // told and says that it is a master, the leader saves that and tells it, a peer saves what it hears.
+            let weather = of(lap.seed);
+            let longest = 4 * weather.save_ms.1 + 3 * (weather.ways.1 + 1) + 2;
+            assert!(lap.took <= longest, "seed {}: {} ms, longer than {longest}", lap.seed, lap.took);
+        }
+    }
+}
+
+#[test]
+fn two_operators_at_once_never_share_an_epoch() {
+    let weathers = [CALM, FAST_DISKS, SLOW_DISKS, SICK_DISKS, SLOW_LINKS, SLOW_EVERYTHING];
+    for sentinels in [3, 5] {
+        let laps = many(|seed| {
+            let weather = weathers[usize::try_from(seed).expect("a small number") % weathers.len()];
+            by_order(seed, sentinels, weather, Some(seed * 7 % 60))
+        });
+        unclean(&format!("two operators, {sentinels} Sentinels"), &laps);
     }
 }

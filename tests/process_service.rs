@@ -49,7 +49,7 @@ fn commands_that_the_file_renames_or_takes_away_cannot_be_called() {
         ("rename-command PING info", "Target command name already exists"),
     ] {
         let folder = Folder::new();
-        let output = finished(binary().arg(folder.write("s.conf", &format!("port 0\n{line}\n"))));
+        let output = finished(binary().arg(folder.write("s.conf", &format!("port {}\n{line}\n", free_port()))));
         assert_eq!(output.status.code(), Some(1));
         let said = text(&output.stderr);
         assert!(said.contains(line) && said.contains(why), "{said}");
@@ -260,6 +260,16 @@ fn sighup_and_sigpipe_end_nothing() {
 }
 
 #[test]
+fn at_the_lowest_level_we_speak_and_not_the_packages_that_we_use() {
+    let sentinel = Sentinel::start("loglevel debug\nsentinel monitor mymaster 127.0.0.1 1 1\n");
+    assert_eq!(sentinel.client().ask("PING"), "+PONG");
+    let log =
+        until("debug lines", || Some(sentinel.log()).filter(|log| log.contains(". -cmd-link-reconnection master")));
+    assert!(log.contains(" - Accepted 127.0.0.1:"), "{log}");
+    assert!(!log.contains("event source"), "mio tells of its registrations: {log}");
+}
+
+#[test]
 fn logrotate_may_rename_the_log_or_truncate_it() {
     let sentinel = Sentinel::start("sentinel monitor m 127.0.0.1 1 1\n");
     let mut client = sentinel.client();
@@ -347,6 +357,8 @@ fn our_unit_passes_the_check_of_systemd_and_is_shut_off_well() {
     }
     let unit = include_str!("../conf/watchfire.service");
     verify("watchfire.service", unit);
+    // `systemctl reload` is how certificates are renewed.
+    assert_eq!(unit_value(unit, "ExecReload"), "/bin/kill -HUP $MAINPID");
     let folder = Folder::new();
     let path = folder.write("watchfire.service", unit);
     let arguments = ["security", "--offline=yes", "--threshold=20", "--no-pager"];

@@ -53,6 +53,26 @@ fn half_closed(sentinel: &Sentinel, requests: usize, waited: impl FnOnce()) -> S
 }
 
 #[test]
+fn a_client_is_listed_with_the_descriptor_that_it_has() {
+    let sentinel = Sentinel::start("");
+    let mut clients: Vec<Client> = (0..3).map(|_| sentinel.client()).collect();
+    for client in &mut clients {
+        let port = client.0.local_addr().unwrap().port();
+        client.send(b"CLIENT INFO\r\n");
+        let (_, line) = (client.line(), client.line());
+        let field = |name: &str| line.split(' ').find_map(|field| field.strip_prefix(name)).unwrap().to_owned();
+        assert_eq!(field("addr="), format!("127.0.0.1:{port}"));
+        let link = std::fs::read_link(format!("/proc/{}/fd/{}", sentinel.pid(), field("fd="))).unwrap();
+        let inode = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']')).unwrap().to_owned();
+        // The line of the kernel's table that has this inode is about this connection.
+        let table = std::fs::read_to_string(format!("/proc/{}/net/tcp", sentinel.pid())).unwrap();
+        let row = table.lines().find(|row| row.split_whitespace().nth(9) == Some(&inode)).unwrap();
+        let remote = row.split_whitespace().nth(2).unwrap();
+        assert!(remote.ends_with(&format!(":{port:04X}")), "{remote} is not port {port}");
+    }
+}
+
+#[test]
 fn who_has_finished_asking_gets_all_replies_however_long_they_are() {
     let sentinel = Sentinel::start("");
     let once = half_closed(&sentinel, 1, || {});

@@ -204,6 +204,27 @@ fn whoever_does_not_come_through_the_handshake_is_dropped_after_ten_seconds() {
 }
 
 #[test]
+fn who_says_nothing_takes_no_place_of_those_who_have_a_certificate() {
+    let place = Place::new();
+    let node = place.start(&["maxclients 10"]);
+    let mut inside: Vec<_> = (0..3).map(|_| place.dial().to(node.port).unwrap()).collect();
+    // More silent connections than there are places: half of them at most stay, the oldest make room.
+    let silence = || TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap();
+    let mut silent: Vec<TcpStream> = (0..30).map(|_| silence()).collect();
+    for _ in 0..2 {
+        inside.push(place.dial().to(node.port).unwrap());
+    }
+    silent.extend((0..30).map(|_| silence()));
+    for conn in &mut inside {
+        assert_eq!(conn.cmd(&["PING"]).unwrap(), pong(), "it has shaken hands and keeps its place");
+    }
+    let mut first = silent.remove(0);
+    first.set_read_timeout(Some(LIMIT)).unwrap();
+    assert_eq!(first.read(&mut [0; 10]).unwrap(), 0, "the first has made room");
+    assert!(serves(&place.dial(), node.port));
+}
+
+#[test]
 fn megabytes_in_both_directions_arrive_whole_through_small_buffers() {
     let place = Place::new();
     for versions in [[&TLS12], [&TLS13]] {

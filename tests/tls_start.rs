@@ -102,7 +102,7 @@ mod with_tls {
             ("tls-ca-cert-dir @nowhere", "nowhere: No such file"),
             ("tls-ciphers AES128-SHA", "none of the cipher suites for TLS 1.2"),
             ("tls-ciphersuites TLS_AES_128_CCM_SHA256", "none of the cipher suites for TLS 1.3"),
-            ("tls-client-cert-file @crt", "tls-client-key-file, which is not set"),
+            ("tls-client-cert-file @nowhere\ntls-client-key-file @key", "nowhere: No such file"),
         ] {
             let lines = at(&folder, &format!("{GOOD}\n{change}"));
             for said in [refusal(&folder, &lines), {
@@ -127,6 +127,11 @@ mod with_tls {
         assert!(check(&format!("{GOOD}\ntls-key-file-pass secret")).contains("tls-key-file-pass: without effect"));
         assert!(check(&format!("{GOOD}\ntls-ciphers AES128-SHA:HIGH")).contains("NOT in effect: AES128-SHA"));
         assert!(check(&format!("{GOOD}\ntls-auth-clients-user CN")).contains("NOT in effect"));
+        // One half of a pair is not even looked at, as in redis.
+        for (given, missing) in [("cert", "key"), ("key", "cert")] {
+            let text = format!("tls-client-{given}-file without tls-client-{missing}-file: NOT in effect");
+            assert!(check(&format!("{GOOD}\ntls-client-{given}-file @nowhere")).contains(&text));
+        }
         assert!(check(&format!("{GOOD}\ntls-port 0")).contains("TLS is NOT in use"));
         assert!(check(&format!("{GOOD}\ntls-port 0\ntls-replication yes")).contains("without tls-port"));
     }

@@ -1,7 +1,7 @@
 //! What was refused, for `ACL LOG`. The newest stands first; what is refused again within a minute is counted rather
 //! than listed.
 
-use crate::base::Millis;
+use crate::base::{Millis, limits};
 use std::collections::VecDeque;
 
 /// An entry younger than this, in ms, takes in others of its kind.
@@ -47,19 +47,28 @@ pub struct Entry {
     pub at: Millis,
 }
 
+impl Entry {
+    /// What it holds, roughly.
+    fn bytes(&self) -> usize {
+        size_of::<Entry>() + self.object.len() + self.username.len() + self.client.len()
+    }
+}
+
 /// The entries, a bounded number of them.
 #[derive(Debug)]
 pub struct Log {
     entries: VecDeque<Entry>,
     next_id: u64,
     most: usize,
+    /// What the entries hold, in bytes.
+    bytes: usize,
 }
 
 impl Log {
     /// One that holds at most so many entries.
     #[must_use]
     pub fn new(most: usize) -> Log {
-        Log { entries: VecDeque::new(), next_id: 0, most }
+        Log { entries: VecDeque::new(), next_id: 0, most, bytes: 0 }
     }
 
     /// Newest first.
@@ -70,6 +79,7 @@ impl Log {
     /// Forgets all entries. Their numbers are not given again.
     pub fn clear(&mut self) {
         self.entries.clear();
+        self.bytes = 0;
     }
 
     /// Notes a refusal at `now`, which is `wall` ms since 1970.
@@ -80,6 +90,9 @@ impl Log {
         username: &[u8],
         client: Vec<u8>,
     ) {
+        // They came from somebody who may be a stranger, and are here to be recognised.
+        let short = |word: &'_ [u8]| word[..word.len().min(limits::CLIENT_WORD)].to_vec();
+        let (object, username) = (short(object), short(username));
         let same = |entry: &Entry| {
             entry.reason == reason
                 && entry.object == object
@@ -88,21 +101,47 @@ impl Log {
         };
         let known = self.entries.iter().take(LOOKED_AT).position(same).and_then(|place| self.entries.remove(place));
         let entry = if let Some(mut entry) = known {
+            self.bytes -= entry.bytes();
             entry.count += 1;
             entry
         } else {
-            let (object, username, id) = (object.to_vec(), username.to_vec(), self.next_id);
+            let id = self.next_id;
             self.next_id += 1;
             Entry { count: 1, reason, object, username, client: Vec::new(), id, created: wall, updated: wall, at: now }
         };
-        self.entries.push_front(Entry { client, updated: wall, at: now, ..entry });
-        self.entries.truncate(self.most);
+        let entry = Entry { client, updated: wall, at: now, ..entry };
+        self.bytes += entry.bytes();
+        self.entries.push_front(entry);
+        while self.entries.len() > self.most || self.bytes > limits::ACL_LOG {
+            let Some(oldest) = self.entries.pop_back() else { break };
+            self.bytes -= oldest.bytes();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whatever_a_stranger_says_little_of_it_is_kept() {
+        let mut log = Log::new(usize::MAX);
+        let long = |n: usize| [n.to_string().into_bytes(), vec![b'x'; 16 * 1024]].concat();
+        for n in 0..10_000 {
+            log.add((Millis(0), 0), (Reason::Channel, &long(n)), &long(n), Vec::new());
+        }
+        let (first, kept) = (log.iter().next().unwrap(), log.iter().len());
+        assert_eq!((first.object.len(), first.username.len()), (limits::CLIENT_WORD, limits::CLIENT_WORD));
+        assert!(first.object.starts_with(b"9999x"), "the newest is kept");
+        let held: usize = log.iter().map(|entry| entry.object.len() + entry.username.len()).sum();
+        assert!(held <= limits::ACL_LOG && held > limits::ACL_LOG / 2, "{kept} entries hold {held}");
+        // Those of a kind are recognised by what is kept.
+        log.add((Millis(1), 1), (Reason::Channel, &long(9_999)), &long(9_999), b"id=1".to_vec());
+        assert_eq!((log.iter().next().unwrap().count, log.iter().len()), (2, kept));
+        log.clear();
+        add(&mut log, 2, "a");
+        assert_eq!((log.iter().len(), log.bytes), (1, log.iter().next().unwrap().bytes()));
+    }
 
     fn add(log: &mut Log, at: u64, user: &str) {
         let info = format!("at={at}").into_bytes();

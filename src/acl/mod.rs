@@ -10,11 +10,12 @@
 //! ```
 //!
 //! Rules mean and read as in redis 7.4. What we refuse on top, because it could be shown but not be read again: an
-//! empty user name, a blank in a first argument, a `)` at the end of a word within parentheses, and patterns of keys
-//! after `%RW~*`.
+//! empty user name, a blank in a first argument, and patterns of keys after `%RW~*`. Words within parentheses are written
+//! with quotes where they need them, which the reference reads and does not write.
 
 mod catalog;
 mod journal;
+mod ordered;
 mod password;
 mod rule;
 mod selector;
@@ -238,6 +239,9 @@ impl Acl {
                             let _ = write!(wrong, "{place}: Error in applying operation '{rule}': {fault}. ");
                         }
                     }
+                }
+                if let Err(fault) = user.check_size() {
+                    let _ = write!(wrong, "{place}: {fault}. ");
                 }
             }
         }

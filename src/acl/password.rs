@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 
 /// The SHA-256 of a password.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hash([u8; 32]);
 
 impl Hash {

@@ -1,5 +1,6 @@
 //! Why a rule is no rule, and how rules that were cut at blanks are put together again.
 
+use crate::base::limits;
 use std::fmt;
 
 /// Why a rule cannot be applied, in the reference's words.
@@ -12,10 +13,14 @@ pub enum Fault {
     KeysAfterAll,
     ChannelsAfterAll,
     FirstArgOfSub,
+    TooMany,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Fault::TooMany {
+            return write!(f, "A user may have {} rules of {} bytes", limits::USER_RULES, limits::SETTING);
+        }
         f.write_str(match self {
             Fault::Unknown => "Unknown command or category name in ACL",
             Fault::Syntax => "Syntax error",
@@ -32,6 +37,7 @@ impl fmt::Display for Fault {
                  effect. Try 'resetchannels' to start with an empty list of channels"
             }
             Fault::FirstArgOfSub => "Allowing first-arg of a subcommand is not supported",
+            Fault::TooMany => unreachable!("worded above"),
         })
     }
 }

@@ -4,9 +4,10 @@
 //! Patterns of keys are kept because files and tools write them, but nothing here has keys: they decide nothing.
 
 use super::catalog::{Catalog, Set};
+use super::ordered::Ordered;
 use super::rule::{Fault, is_space};
 use crate::base::glob;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a pattern of keys is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,15 +22,15 @@ pub struct Selector {
     /// `+@all` or `-@all`, which the rules come after.
     everything: bool,
     /// The rules as they are shown: whether they allow, and `ping`, `client|kill`, `@admin`. Of each at most one.
-    rules: Vec<(bool, String)>,
+    rules: Ordered<String, bool>,
     /// What comes out of the rules.
     allowed: Set,
     /// Commands allowed only with one of these first arguments (in lower case).
-    first_args: BTreeMap<usize, Vec<String>>,
+    first_args: BTreeMap<usize, BTreeSet<String>>,
     all_keys: bool,
-    keys: Vec<(Access, Vec<u8>)>,
+    keys: Ordered<Vec<u8>, Access>,
     all_channels: bool,
-    channels: Vec<Vec<u8>>,
+    channels: Ordered<Vec<u8>>,
 }
 
 /// A request as far as permissions care.
@@ -57,13 +58,13 @@ impl Selector {
     pub(super) fn new(all_channels: bool) -> Selector {
         Selector {
             everything: false,
-            rules: Vec::new(),
+            rules: Ordered::default(),
             allowed: Set::NONE,
             first_args: BTreeMap::new(),
             all_keys: false,
-            keys: Vec::new(),
+            keys: Ordered::default(),
             all_channels,
-            channels: Vec::new(),
+            channels: Ordered::default(),
         }
     }
 
@@ -123,15 +124,16 @@ impl Selector {
             return Err(Fault::KeysAfterAll);
         }
         check_pattern(pattern)?;
-        match self.keys.iter_mut().find(|(_, known)| known == pattern) {
-            Some((known, _)) => {
-                known.read |= access.read;
-                known.write |= access.write;
-            }
-            None => self.keys.push((access, pattern.to_vec())),
+        let mut both = access;
+        if let Some(known) = self.keys.get_mut(pattern) {
+            known.read |= access.read;
+            known.write |= access.write;
+            both = *known;
+        } else {
+            self.keys.push(pattern.to_vec(), access);
         }
         // Where this is said in pieces the reference goes on to take patterns, and then writes a line that it refuses.
-        if self.keys.iter().any(|(access, known)| access.read && access.write && known == b"*") {
+        if both.read && both.write && pattern == b"*" {
             self.all_keys = true;
             self.keys.clear();
         }
@@ -143,8 +145,8 @@ impl Selector {
             return Err(Fault::ChannelsAfterAll);
         }
         check_pattern(pattern)?;
-        if !self.channels.iter().any(|known| known == pattern) {
-            self.channels.push(pattern.to_vec());
+        if !self.channels.contains(pattern) {
+            self.channels.push(pattern.to_vec(), ());
         }
         Ok(())
     }
@@ -181,10 +183,7 @@ impl Selector {
             // The rule could be shown, but not be read again.
             return Err(Fault::Syntax);
         }
-        let arguments = self.first_args.entry(id).or_default();
-        if !arguments.iter().any(|known| known == argument) {
-            arguments.push(argument.to_owned());
-        }
+        self.first_args.entry(id).or_default().insert(argument.to_owned());
         self.note(true, name);
         Ok(())
     }
@@ -197,18 +196,24 @@ impl Selector {
     /// Adds a rule to those that are shown. It takes the place of earlier ones about the same, for which it leaves
     /// nothing to say.
     fn note(&mut self, allow: bool, name: String) {
-        let covered =
-            |rule: &str| rule.strip_prefix(&name).is_some_and(|rest| rest.is_empty() || rest.starts_with('|'));
-        self.rules.retain(|(_, rule)| !covered(rule));
-        self.rules.push((allow, name));
+        self.rules.remove_beginning(&format!("{name}|"));
+        self.rules.push(name, allow);
+    }
+
+    /// How many rules it takes to say what it is.
+    pub(super) fn len(&self) -> usize {
+        self.rules.len() + self.keys.len() + self.channels.len()
     }
 
     /// Why it does not allow what is asked, if it does not.
     pub(super) fn check(&self, asked: &Asked<'_>, catalog: &Catalog) -> Result<(), Denied> {
         let id = catalog.find(asked.command.as_bytes()).ok_or(Denied::Command)?;
         if !self.allowed.has(id) {
-            let listed = |known: &String| asked.first.is_some_and(|word| word.eq_ignore_ascii_case(known.as_bytes()));
-            if !self.first_args.get(&id).is_some_and(|arguments| arguments.iter().any(listed)) {
+            let listed = |known: &BTreeSet<String>| {
+                let word = asked.first.and_then(|word| str::from_utf8(word).ok());
+                word.is_some_and(|word| known.contains(&word.to_ascii_lowercase()))
+            };
+            if !self.first_args.get(&id).is_some_and(listed) {
                 return Err(Denied::Command);
             }
         }
@@ -221,15 +226,21 @@ impl Selector {
     /// Whether a channel, or a pattern of channels, may be used. A pattern must be one of ours word for word:
     /// whether one pattern lies within another is not asked.
     pub(super) fn reaches(&self, channel: &[u8], pattern: bool) -> bool {
-        let within = |known: &Vec<u8>| if pattern { known == channel } else { glob::matches(known, channel, false) };
-        self.all_channels || self.channels.iter().any(within)
+        let within = || {
+            if pattern {
+                self.channels.contains(channel)
+            } else {
+                self.channels.keys().any(|known| glob::matches(known, channel, false))
+            }
+        };
+        self.all_channels || within()
     }
 
     /// `-@all +ping`
     #[must_use]
     pub fn commands_text(&self) -> String {
         let mut text = String::from(if self.everything { "+@all" } else { "-@all" });
-        for (allow, name) in &self.rules {
+        for (name, allow) in self.rules.in_order() {
             text.push_str(if *allow { " +" } else { " -" });
             text.push_str(name);
         }
@@ -243,7 +254,7 @@ impl Selector {
             return b"~*".to_vec();
         }
         let mut text = Vec::new();
-        for (access, pattern) in &self.keys {
+        for (pattern, access) in self.keys.in_order() {
             let head: &[u8] = match (access.read, access.write) {
                 (true, false) => b"%R~",
                 (false, true) => b"%W~",
@@ -265,7 +276,7 @@ impl Selector {
             return b"&*".to_vec();
         }
         let mut text = Vec::new();
-        for pattern in &self.channels {
+        for (pattern, ()) in self.channels.in_order() {
             if !text.is_empty() {
                 text.push(b' ');
             }

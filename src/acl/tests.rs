@@ -2,6 +2,7 @@
 
 use super::catalog::sample;
 use super::*;
+use crate::base::limits;
 
 fn acl() -> Acl {
     Acl::new(sample(), Settings::default())
@@ -98,9 +99,54 @@ fn a_wrong_rule_changes_nothing_and_makes_no_user() {
     assert_eq!(acl.set(b"a b", &[]), Err(Refused::Name));
     assert_eq!(acl.set(b"a\0", &[]), Err(Refused::Name));
     assert_eq!(acl.set(b"", &[]), Err(Refused::Name));
-    // A word with a closing parenthesis inside others could not be read again.
-    let within: &[u8] = b"(~a) +ping)";
-    assert!(matches!(acl.set(b"bob", &[within]), Err(Refused::Rule(_, Fault::Syntax))));
+}
+
+#[test]
+fn words_within_parentheses_may_be_quoted_and_are_where_they_must_be() {
+    for (rule, text) in [
+        (r#"(+ping "~a")"#, "(~a resetchannels -@all +ping)"),
+        (r#"("+ping" '~a"b')"#, r#"("~a\"b" resetchannels -@all +ping)"#),
+        ("(~a) +ping)", r#"("~a)" resetchannels -@all +ping)"#),
+        (r"(~a\b &'c)' +ping)", r#"("~a\\b" resetchannels "&c)" -@all +ping)"#),
+    ] {
+        let mut one = acl();
+        assert_eq!(one.set(b"bob", &[rule.as_bytes()]), Ok(()), "{rule}");
+        let written = shown(&one, "bob");
+        assert!(written.ends_with(text), "{rule}: {written}");
+        let mut other = acl();
+        set(&mut other, &format!("bob {written}"));
+        assert_eq!(shown(&other, "bob"), written);
+    }
+    let mut acl = acl();
+    for rule in [r#"(+ping "~a)"#, r#"(+ping "~a"b)"#, r#"(+ping "~a b")"#, r#"("" +ping)"#] {
+        assert_eq!(acl.set(b"bob", &[rule.as_bytes()]), Err(Refused::Rule(rule.into(), Fault::Syntax)), "{rule}");
+    }
+}
+
+#[test]
+fn a_user_has_so_many_rules_and_no_more() {
+    let mut acl = acl();
+    let (most, half) = (limits::USER_RULES, limits::USER_RULES / 2);
+    let channels: Vec<Vec<u8>> = (0..=most).map(|n| format!("&{n}").into_bytes()).collect();
+    let slices: Vec<&[u8]> = channels.iter().map(Vec::as_slice).collect();
+    let full = |rule: &[u8]| Err(Refused::Rule(rule.to_vec(), Fault::TooMany));
+    assert_eq!(acl.set(b"bob", &slices), full(&channels[most]));
+    assert!(acl.user(b"bob").is_none());
+    assert_eq!(acl.set(b"bob", &slices[..half]), Ok(()));
+    // The root counts as well.
+    assert_eq!(acl.set(b"bob", &slices[half..most]), full(&channels[most - 1]));
+    assert_eq!(acl.set(b"bob", &slices[half..most - 1]), Ok(()));
+    assert_eq!(acl.set(b"bob", &[b"&0"]), Ok(()), "it has that one");
+    for rule in [b"&x".as_slice(), b"~x", b"+ping", b">x", b"()", b"(+ping)"] {
+        assert_eq!(acl.set(b"bob", &[rule]), full(rule));
+    }
+    // In one word, and long ones.
+    let packed = format!("({})", "~a ".repeat(most));
+    assert_eq!(acl.set(b"carol", &[packed.as_bytes()]), full(packed.as_bytes()));
+    let long = [b"~".as_slice(), &vec![b'x'; limits::SETTING]].concat();
+    assert_eq!(acl.set(b"carol", &[&long]), full(&long));
+    let line = [b"user carol ".as_slice(), &channels.join(&b' ')].concat();
+    assert!(acl.load(&line, "f").is_err_and(|wrong| wrong.starts_with("f:1: A user may have 10000 rules of ")));
 }
 
 #[test]

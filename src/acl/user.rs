@@ -1,9 +1,11 @@
 //! A user: whether it may come in, with which passwords, and what it may do then.
 
 use super::catalog::Catalog;
+use super::ordered::Ordered;
 use super::password::Hash;
 use super::rule::{Fault, Refused, is_space, join};
 use super::selector::{Asked, Denied, Selector};
+use crate::base::{limits, quote};
 
 /// The user that everybody is who has not said otherwise.
 pub const DEFAULT: &[u8] = b"default";
@@ -16,7 +18,7 @@ pub struct User {
     nopass: bool,
     /// Has no meaning without data; kept because files and tools write it.
     sanitize: bool,
-    passwords: Vec<Hash>,
+    passwords: Ordered<Hash>,
     root: Selector,
     /// Those in parentheses.
     selectors: Vec<Selector>,
@@ -31,7 +33,7 @@ impl User {
             on: false,
             nopass: false,
             sanitize: true,
-            passwords: Vec::new(),
+            passwords: Ordered::default(),
             root: Selector::new(all_channels),
             selectors: Vec::new(),
             all_channels,
@@ -46,11 +48,24 @@ impl User {
     /// Applies rules in order, or none of them.
     pub(super) fn apply(&mut self, words: &[&[u8]], catalog: &Catalog) -> Result<(), Refused> {
         let mut changed = self.clone();
+        let mut given = 0;
         for rule in join(words)? {
+            given += weight(&rule);
+            if given > limits::USER_RULES {
+                return Err(Refused::Rule(rule, Fault::TooMany));
+            }
             changed.rule(&rule, catalog).map_err(|fault| Refused::Rule(rule, fault))?;
         }
+        changed.check_size().map_err(|fault| Refused::Rule(words.last().unwrap_or(&&b""[..]).to_vec(), fault))?;
         *self = changed;
         Ok(())
+    }
+
+    /// What one user may cost: every command that it runs may be compared with all of its rules.
+    pub(super) fn check_size(&self) -> Result<(), Fault> {
+        let rules = self.passwords.len() + self.all().map(|selector| 1 + selector.len()).sum::<usize>();
+        let fits = rules <= limits::USER_RULES && self.text().len() <= limits::SETTING;
+        if fits { Ok(()) } else { Err(Fault::TooMany) }
     }
 
     pub(super) fn rule(&mut self, rule: &[u8], catalog: &Catalog) -> Result<(), Fault> {
@@ -77,12 +92,10 @@ impl User {
             Some(b'!') => self.remove(Hash::parse(&rule[1..]).ok_or(Fault::Hash)?)?,
             Some(b'(') if rule.ends_with(b")") && rule.len() > 1 => {
                 let mut selector = Selector::new(self.all_channels);
-                for word in rule[1..rule.len() - 1].split(|&byte| is_space(byte)).filter(|word| !word.is_empty()) {
-                    if word.ends_with(b")") {
-                        // A pattern like that would close the parenthesis when the rules are read again.
-                        return Err(Fault::Syntax);
-                    }
-                    selector.apply(word, catalog)?;
+                // Within the parentheses words may be quoted. (Where a quote is not closed, redis takes the whole of it for
+                // nothing, and says OK.)
+                for word in quote::split_args(&rule[1..rule.len() - 1]).ok_or(Fault::Syntax)? {
+                    selector.apply(&word, catalog)?;
                 }
                 self.selectors.push(selector);
             }
@@ -94,20 +107,18 @@ impl User {
     fn add(&mut self, password: Hash) {
         self.nopass = false;
         if !self.passwords.contains(&password) {
-            self.passwords.push(password);
+            self.passwords.push(password, ());
         }
     }
 
     fn remove(&mut self, password: Hash) -> Result<(), Fault> {
-        let at = self.passwords.iter().position(|known| *known == password).ok_or(Fault::NoSuchPassword)?;
-        self.passwords.remove(at);
-        Ok(())
+        if self.passwords.remove(&password) { Ok(()) } else { Err(Fault::NoSuchPassword) }
     }
 
     /// Whether it comes in with that password. Takes the same time whichever of its passwords is the right one.
     pub(super) fn admits(&self, password: &[u8]) -> bool {
         let given = Hash::of(password);
-        let known = self.passwords.iter().fold(false, |known, password| known | password.matches(&given));
+        let known = self.passwords.keys().fold(false, |known, password| known | password.matches(&given));
         self.on && (self.nopass || known)
     }
 
@@ -159,8 +170,8 @@ impl User {
 
     /// In the order in which they were given.
     #[must_use]
-    pub fn passwords(&self) -> &[Hash] {
-        &self.passwords
+    pub fn passwords(&self) -> Vec<Hash> {
+        self.passwords.in_order().into_iter().map(|(password, ())| *password).collect()
     }
 
     /// The permissions outside of parentheses.
@@ -182,15 +193,30 @@ impl User {
             text.extend_from_slice(flag.as_bytes());
             text.push(b' ');
         }
-        for password in &self.passwords {
+        for password in self.passwords() {
             text.extend_from_slice(format!("#{password} ").as_bytes());
         }
         text.extend_from_slice(&self.root.text());
         for selector in &self.selectors {
             text.extend_from_slice(b" (");
-            text.extend_from_slice(&selector.text());
+            for (at, word) in selector.text().split(|&byte| byte == b' ').enumerate() {
+                if at > 0 {
+                    text.push(b' ');
+                }
+                text.extend_from_slice(within_parentheses(word).as_bytes());
+            }
             text.push(b')');
         }
         text
     }
+}
+
+/// A word of a selector so that it is read back unchanged. A parenthesis at its end would be taken for the selector's.
+fn within_parentheses(word: &[u8]) -> String {
+    if word.ends_with(b")") { quote::quoted(word) } else { quote::if_needed(word) }
+}
+
+/// How many rules a rule is: one in parentheses holds others.
+fn weight(rule: &[u8]) -> usize {
+    if rule.first() == Some(&b'(') { 1 + rule.split(|&byte| is_space(byte)).count() } else { 1 }
 }

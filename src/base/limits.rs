@@ -28,6 +28,10 @@ pub const SUBSCRIPTIONS: usize = 1024;
 pub const CLIENT_WORD: usize = 1024;
 /// Longest word that a command may bring into the configuration file, in bytes: a master's name, a password.
 pub const SETTING: usize = 1024 * 1024;
+/// Rules of one user, those in parentheses and passwords included; together they may be as long as a setting.
+pub const USER_RULES: usize = 10_000;
+/// Bytes of what `ACL LOG` shows, whatever `acllog-max-len` allows; the oldest entries make room.
+pub const ACL_LOG: usize = 4 * 1024 * 1024;
 /// Things that one request may ask to be told of, where each can fill kilobytes.
 pub const ASKED: usize = 10_000;
 /// Memory that a drained buffer may keep for its next use, in bytes.

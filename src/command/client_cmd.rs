@@ -122,6 +122,9 @@ pub(super) fn list(call: &mut Call<'_, '_>) {
     call.reply().verbatim(b"txt", text);
 }
 
+/// Redis shows what waits for a client in two parts: a buffer of this size, and a list of further ones.
+const OUTPUT_PIECE: usize = 16 * 1024;
+
 /// One line of `CLIENT LIST`, without its end.
 pub(super) fn describe(out: &mut Vec<u8>, client: &Client, now: Millis) {
     let mut flags = String::new();
@@ -139,6 +142,9 @@ pub(super) fn describe(out: &mut Vec<u8>, client: &Client, now: Millis) {
         flags.push('N');
     }
     let (waiting, room) = (client.waiting(), client.out.capacity());
+    // Of what waits, redis shows the first 16 KiB and the rest apart; tools look at the rest for who does not read.
+    let first = waiting.min(OUTPUT_PIECE);
+    let (rest, pieces) = (waiting - first, (waiting - first).div_ceil(OUTPUT_PIECE));
     // Writing to memory cannot fail.
     let _ = write!(out, "id={} addr={} laddr={} fd={} name=", client.id.0, client.addr, client.laddr, client.fd);
     out.extend_from_slice(&client.name);
@@ -152,7 +158,7 @@ pub(super) fn describe(out: &mut Vec<u8>, client: &Client, now: Millis) {
     );
     let _ = write!(
         out,
-        " qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs={room} rbp={waiting} obl={waiting} oll=0 omem=0 tot-mem={}",
+        " qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs={room} rbp={waiting} obl={first} oll={pieces} omem={rest} tot-mem={}",
         client.query_buffered,
         size_of::<Client>() + client.query_buffered + room,
     );

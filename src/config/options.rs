@@ -3,7 +3,7 @@
 use super::directives::{self, Directive, Kind};
 use super::error::Fault;
 use super::tls::TlsOptions;
-use crate::base::quote;
+use crate::base::{limits, quote};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The settings of the process, with redis-sentinel's defaults. Plain data; nobody here acts on them.
@@ -208,7 +208,14 @@ impl ServerOptions {
             "maxclients" => self.maxclients = small(integer(row, value)?),
             "client-query-buffer-limit" => self.query_buffer = memory_of(row, value)?,
             "max-new-connections-per-cycle" => self.accepts_per_turn = small(integer(row, value)?),
-            "requirepass" => self.requirepass.clone_from(value),
+            "requirepass" => {
+                let most = limits::UNAUTHENTICATED_BULK;
+                if value.len() > most {
+                    // Whoever has not logged in may not send a longer word, so nobody could.
+                    return Err(Fault::new(format!("a password must not be longer than {most} bytes")));
+                }
+                self.requirepass.clone_from(value);
+            }
             "aclfile" => self.aclfile = text(value)?,
             "acllog-max-len" => self.acllog_max_len = usize::try_from(integer(row, value)?).unwrap_or(usize::MAX),
             "acl-pubsub-default" => self.acl_pubsub_allchannels = one_of(row, value)? == "allchannels",

@@ -403,14 +403,24 @@ impl Masters {
     /// Says how a number was read that others might read differently.
     fn doubt(&mut self, line: &Aside, row: &Directive) {
         let last = line.words.last().expect("a line has words");
+        let is_epoch = row.name.ends_with("-epoch");
         let number = match (row.kind, row.name) {
             (Kind::Number, _) => last,
             (Kind::Node, _) => &line.words[4],
             _ => return,
         };
-        if !statement::is_clean_number(number) {
+        let read = statement::number(number);
+        if is_epoch && read > Snapshot::EPOCH_LAST.into() {
             let shown = String::from_utf8_lossy(number);
-            let read = statement::number(number);
+            self.notes.push(format!(
+                "{}: {} '{shown}' is more than there can be and is read as {}: no election can be held any more. \
+                 Set the epochs of all Sentinels of the group back while all of them are stopped",
+                line.place(),
+                row.full_name(),
+                Snapshot::EPOCH_LAST
+            ));
+        } else if !statement::is_clean_number(number) {
+            let shown = String::from_utf8_lossy(number);
             self.notes.push(format!("{}: {} '{shown}' is read as {read}", line.place(), row.full_name()));
         }
     }

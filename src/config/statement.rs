@@ -4,7 +4,7 @@
 use super::directives::{self, Directive, Scope};
 use super::error::Fault;
 use crate::base::quote;
-use crate::core::{RunId, Settings};
+use crate::core::{Options, RunId, Settings, Snapshot};
 use std::net::IpAddr;
 
 /// What a `sentinel` line says. Borrows its words, so that thousands of lines cost no copies.
@@ -130,7 +130,15 @@ impl<'a> Statement<'a> {
             "deny-scripts-reconfig" => Statement::DenyScriptsReconfig(yes_or_no(row, value, "options")?),
             "resolve-hostnames" => Statement::ResolveHostnames(yes_or_no(row, value, "option")?),
             "announce-hostnames" => Statement::AnnounceHostnames(yes_or_no(row, value, "option")?),
-            "announce-ip" => Statement::AnnounceIp(plain("announce-ip", value)?),
+            "announce-ip" => {
+                let host = plain("announce-ip", value)?;
+                if !Options::may_announce(host) {
+                    let hint = "no other Sentinel can read an address with a blank, a comma or letters beyond ASCII, or of more \
+                                than 253 bytes";
+                    return Err(Fault::with_hint("Invalid IP address or hostname specified", hint));
+                }
+                Statement::AnnounceIp(host)
+            }
             "announce-port" => Statement::AnnouncePort(port(value)?),
             "sentinel-user" => Statement::SentinelUser(plain("sentinel-user", value)?),
             "sentinel-pass" => Statement::SentinelPass(value),
@@ -392,7 +400,7 @@ fn epoch(value: &[u8]) -> Result<u64, Fault> {
     if number(value) < 0 {
         return Err(Fault::new("An epoch cannot be negative."));
     }
-    Ok(u64::try_from(number(value)).unwrap_or(u64::MAX))
+    Ok(u64::try_from(number(value)).map_or(Snapshot::EPOCH_LAST, |epoch| epoch.min(Snapshot::EPOCH_LAST)))
 }
 
 fn milliseconds(value: &[u8], least: i128) -> Result<u64, Fault> {

@@ -136,6 +136,17 @@ impl TlsOptions {
                     .into(),
             );
         }
+        let (cert, key) = ("tls-client-cert-file", "tls-client-key-file");
+        let lone = match (self.client_cert_file.is_empty(), self.client_key_file.is_empty()) {
+            (false, true) => Some((cert, key)),
+            (true, false) => Some((key, cert)),
+            _ => None,
+        };
+        if let Some((given, missing)) = lone {
+            notes.push(format!(
+                "{given} without {missing}: NOT in effect; outgoing links show the certificate of tls-cert-file"
+            ));
+        }
         let files = !self.cert_file.is_empty() || !self.ca_cert_file.is_empty() || !self.ca_cert_dir.is_empty();
         if files && !self.is_on() {
             notes.push("tls-*: TLS is NOT in use, because neither tls-port nor tls-replication turns it on".into());

@@ -203,7 +203,12 @@ impl Sentinel {
         let new_credentials = (&options.sentinel_user, &options.sentinel_pass)
             != (&self.options.sentinel_user, &self.options.sentinel_pass);
         self.out.hostnames = options.announce_hostnames;
+        let announces = |options: &Options| (options.announce_ip.clone(), options.resolve_hostnames);
+        let announces_anew = announces(&self.options) != announces(&options);
         self.options = options;
+        if announces_anew {
+            self.doubt_announced();
+        }
         self.out.mark_dirty();
         if new_credentials {
             self.redial_peers(now);

@@ -109,6 +109,22 @@ impl Sentinel {
         }
     }
 
+    /// We announce ourselves under something that others cannot use, unless they are set up in another way than we are.
+    pub(super) fn doubt_announced(&mut self) {
+        let host = &self.options.announce_ip;
+        let why = if host.is_empty() || host.parse::<IpAddr>().is_ok() {
+            return;
+        } else if host.contains('%') {
+            "has a zone id, which means something on this machine only"
+        } else if !self.options.resolve_hostnames {
+            "is a name, and resolve-hostnames is no: where it is no at the other Sentinels too, they cannot look it up"
+        } else {
+            return;
+        };
+        let text = format!("announce-ip \"{host}\" {why}, and those who cannot use it do not count us");
+        self.out.log(Level::Warning, text);
+    }
+
     /// A master says how far its data goes. Less than was known before, from it or from its predecessor, means that
     /// writes are gone: it restarted without them, or took over without having had them.
     pub(super) fn watch_offset(&mut self, id: MasterId, offset: u64) {

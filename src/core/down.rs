@@ -45,7 +45,7 @@ impl Sentinel {
 
     /// When a master has said for so long that it is a replica that it counts as down.
     pub(super) fn patience_ends(&self, master: &Master) -> Millis {
-        master.node.role_reported_at + master.settings.down_after + 2 * self.tunables.info_period + 1
+        master.node.role_reported_at + master.settings.down_after + self.tunables.info_period.saturating_mul(2) + 1
     }
 
     pub(super) fn judge_master(&mut self, now: Millis, id: MasterId) {
@@ -116,7 +116,7 @@ impl Sentinel {
     pub(super) fn judge_quorum(&mut self, now: Millis, id: MasterId) {
         let alone = self.planted(Plant::FailoverWithoutQuorum);
         let Some(master) = self.masters.get_mut(&id) else { return };
-        let life = ANSWER_LIFE_PERIODS * self.tunables.ask_period;
+        let life = self.tunables.ask_period.saturating_mul(ANSWER_LIFE_PERIODS);
         for peer in master.peers.values_mut() {
             if peer.heard.is_some_and(|at| now.since(at) > life) {
                 peer.agrees = false;

@@ -11,8 +11,9 @@ use super::handover::Handover;
 use super::ids::{MasterId, RunId};
 use super::model::{Master, Peer};
 use super::report::Trigger;
+use super::snapshot::Snapshot;
 use super::{Plant, SAVE_RETRY, Sentinel, majority};
-use crate::base::{Millis, random};
+use crate::base::Millis;
 use std::collections::BTreeMap;
 
 /// After an election that provably nobody won, the next attempt follows within this many slots.
@@ -79,32 +80,8 @@ impl Sentinel {
             None if master.node.sdown.is_none() => Some(self.sdown_deadline(now, master)),
             // Nothing starts until the disk is well again, which the cron notices.
             None if self.save_retry.is_some() => None,
-            None => {
-                master.odown.map(|since| self.allowed_at(master).max(since + self.rank(master) * self.slot(master)))
-            }
+            None => master.odown.map(|since| self.allowed_at(master).max(since + self.head_start(master))),
         }
-    }
-
-    /// How many live voters stand before us: we, and the peers that are not SDOWN, by a hash of id and master.
-    ///
-    /// A peer that went down together with the master keeps its place and costs a slot: some of us have noticed it and
-    /// some have not yet, and an order that shifts between the two lets neighbours start at the same moment.
-    fn rank(&self, master: &Master) -> u64 {
-        if self.planted(Plant::IgnoreRank) || self.planted(Plant::OwnTimers) {
-            return 0;
-        }
-        let place = |voter: RunId| {
-            let bytes = voter.as_str().bytes().chain(master.name.bytes());
-            let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            });
-            (random::mix(hash), voter)
-        };
-        let me = place(self.identity.myid);
-        let margin = self.tunables.ask_period;
-        let long_gone = |since: Millis| master.node.sdown.is_some_and(|master_since| since + margin < master_since);
-        let stands = |peer: &&Peer| !peer.sdown.is_some_and(long_gone);
-        master.peers.values().filter(stands).filter(|peer| place(peer.run_id) < me).count() as u64
     }
 
     /// The earliest start that the last attempt leaves open.
@@ -160,7 +137,7 @@ impl Sentinel {
             }
             return;
         }
-        if now >= since + self.rank(master) * self.slot(master) {
+        if now >= since + self.head_start(master) {
             self.start_failover(now, id, Cause::Down);
         }
     }
@@ -168,8 +145,13 @@ impl Sentinel {
     /// A new epoch, our own vote in it, and the question to everybody.
     pub(super) fn start_failover(&mut self, now: Millis, id: MasterId, cause: Cause) {
         let desync = self.random.below(DESYNC);
-        self.current_epoch += 1;
-        let epoch = self.current_epoch;
+        let Some(epoch) = self.fresh_epoch() else {
+            // As after an attempt, so that this is looked at again when the next one would be.
+            if let Some(master) = self.masters.get_mut(&id) {
+                (master.attempt, master.retry_at, master.delay_logged) = (Some(now + desync), None, false);
+            }
+            return;
+        };
         let Some(master) = self.masters.get(&id) else { return };
         let trigger = match cause {
             Cause::Down => Trigger::Odown,
@@ -280,9 +262,21 @@ impl Sentinel {
         false
     }
 
-    fn next_epoch(&mut self, now: Millis, id: MasterId) {
+    /// An epoch in which nobody has voted yet. There is none after the last, and to begin again at 0 would let everybody vote
+    /// twice.
+    fn fresh_epoch(&mut self) -> Option<u64> {
+        if self.current_epoch >= Snapshot::EPOCH_LAST {
+            let text = "The epochs are used up, so no failover can be voted for: the file of this Sentinel, or a peer, named \
+                        one that no election can have led to";
+            self.out.log(Level::Warning, text.to_owned());
+            return None;
+        }
         self.current_epoch += 1;
-        let epoch = self.current_epoch;
+        Some(self.current_epoch)
+    }
+
+    fn next_epoch(&mut self, now: Millis, id: MasterId) {
+        let Some(epoch) = self.fresh_epoch() else { return self.abort(now, id, "-failover-abort-not-elected") };
         let Some(failover) = self.masters.get_mut(&id).and_then(|master| master.failover.as_mut()) else { return };
         failover.epoch = epoch;
         failover.changed = now;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 /// Longest host: a DNS name's limit.
-const HOST_MAX: usize = 253;
+pub(super) const HOST_MAX: usize = 253;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {

@@ -220,8 +220,7 @@ impl Sentinel {
         }
     }
 
-    /// A new replica, linked and announced.
-    /// A replica that we have not heard of before.
+    /// A replica that we have not heard of before: linked and announced.
     pub(super) fn add_replica(&mut self, now: Millis, id: MasterId, addr: Addr) {
         let replica = self.insert_replica(now, id, addr);
         self.announce_replica(id, replica);
@@ -317,7 +316,7 @@ impl Sentinel {
             _ => {}
         }
         // Others may know a newer master than we: give their hello the time to reach us.
-        let grace = 4 * self.tunables.publish_period;
+        let grace = self.tunables.publish_period.saturating_mul(4);
         if node.node.was_well_for(now, grace)
             && now.since(node.node.role_reported_at) > grace
             && self.looks_sane(now, master)
@@ -375,7 +374,11 @@ impl Sentinel {
         master.node.role_reported == Role::Master
             && master.node.sdown.is_none()
             && master.odown.is_none()
-            && master.node.info.as_ref().is_some_and(|info| now.since(info.at) < 2 * self.tunables.info_period)
+            && master
+                .node
+                .info
+                .as_ref()
+                .is_some_and(|info| now.since(info.at) < self.tunables.info_period.saturating_mul(2))
     }
 
     /// Outside a failover: tells a replica that went astray to follow the master.

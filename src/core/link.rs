@@ -237,7 +237,7 @@ impl Sentinel {
 
     /// When the Pub/Sub connection is to be given up; `None` while there is none.
     pub(super) fn drop_pubsub_at(&self, link: &Link) -> Option<Millis> {
-        let (deaf, life) = (3 * self.tunables.publish_period, self.tunables.min_link_reconnect_period);
+        let (deaf, life) = (self.tunables.publish_period.saturating_mul(3), self.tunables.min_link_reconnect_period);
         let silent = link.pubsub.since().map(|since| (since + life).max(link.pubsub_heard + deaf) + 1);
         let stuck = stuck_at(link.pubsub).filter(|_| !link.pubsub_established);
         [silent, stuck].into_iter().flatten().min()
@@ -386,7 +386,8 @@ impl Sentinel {
             Gone::Refused => "Connection refused",
             Gone::Other(text) => text,
         };
-        self.out.event(Level::Debug, channel, format!("{} #{why}", self.links[&id].addr));
+        let who = self.name_of(&self.links[&id]);
+        self.out.event(Level::Debug, channel, format!("{who} #{why}"));
         if kind == ConnKind::Command {
             self.forget_pending(id);
         }
@@ -398,6 +399,22 @@ impl Sentinel {
             self.dial(now, id, kind);
         }
         self.touch_owner(now, id);
+    }
+
+    /// Whose link it is, as events tell it. Of the masters that share the link of a peer the first is named.
+    fn name_of(&self, link: &Link) -> String {
+        let master = |id: &MasterId| self.masters.get(id);
+        let name = match &link.owner {
+            Owner::Master(id) => master(id).map(|master| self.out.master(master)),
+            Owner::Replica(id, replica) => {
+                master(id).and_then(|master| Some(self.out.replica(master, master.replicas.get(replica)?)))
+            }
+            Owner::Peer(_, masters) => masters.first().and_then(master).and_then(|master| {
+                let peer = master.peers.values().find(|peer| peer.link == link.id)?;
+                Some(self.out.peer(master, peer))
+            }),
+        };
+        name.unwrap_or_else(|| link.addr.to_string())
     }
 
     /// Looks again at whoever uses this link: its state may decide something.

@@ -169,6 +169,7 @@ impl Sentinel {
         for saved in &snapshot.masters {
             sentinel.restore(now, saved);
         }
+        sentinel.doubt_announced();
         sentinel
     }
 
@@ -262,8 +263,9 @@ impl Sentinel {
         self.out.poll()
     }
 
-    /// The outcome of the last `Save`, at the moment in which it is over: that tells how long it took. A failed one is retried once a second; meanwhile no vote is given, no
-    /// election entered and no epoch told that is not on disk: what a crash can undo was never said.
+    /// The outcome of the last `Save`, at the moment in which it is over: that tells how long it took. A failed one is
+    /// retried once a second; meanwhile no vote is given, no election entered and no epoch told that is not on disk: what a
+    /// crash can undo was never said.
     pub fn saved(&mut self, now: Millis, ok: bool) {
         self.note_save(now);
         // A slow disk is no gap in our attention: what was said meanwhile is heard before anything is judged.

@@ -27,6 +27,13 @@ pub struct Refusals {
     count: u32,
 }
 
+impl Refusals {
+    /// When the first of them came.
+    pub(super) fn since(&self) -> Millis {
+        self.since
+    }
+}
+
 impl Link {
     pub(super) fn note_refusal(&mut self, now: Millis) {
         let attempted = self.cmd_dialled.unwrap_or(now);

@@ -36,7 +36,11 @@ impl Sentinel {
     }
 
     fn info_limit(&self, master: &Master) -> u64 {
-        if master.node.sdown.is_some() { 5 * self.tunables.ping_period } else { 3 * self.tunables.info_period }
+        if master.node.sdown.is_some() {
+            self.tunables.ping_period.saturating_mul(5)
+        } else {
+            self.tunables.info_period.saturating_mul(3)
+        }
     }
 
     fn weakness(&self, now: Millis, master: &Master, replica: &Replica) -> Option<String> {
@@ -50,7 +54,7 @@ impl Sentinel {
         }
         let silent = now.since(link.last_ok);
         // A short period of its own is for the sake of a hanging master; it makes nobody else a worse candidate.
-        if silent > 5 * self.tunables.ping_period.max(master.settings.ping_period) {
+        if silent > self.tunables.ping_period.max(master.settings.ping_period).saturating_mul(5) {
             return Some(format!("last good PING {silent} ms ago"));
         }
         if replica.priority == 0 && !self.planted(Plant::PromotePriorityZero) {
@@ -60,7 +64,7 @@ impl Sentinel {
         // for ever. So what counts is how long the master has been silent, where that is longer.
         let silent_since = |since: Millis| since.min(master.last_alive(&self.links[&master.node.link]));
         let master_silent = master.node.sdown.map_or(0, |since| now.since(silent_since(since)));
-        let limit = master_silent + master.settings.down_after.saturating_mul(10);
+        let limit = master.settings.down_after.saturating_mul(10).saturating_add(master_silent);
         if replica.link_down_ms > limit {
             return Some(format!(
                 "its link to the master was down for {} ms, more than the {limit} that are allowed",

@@ -16,11 +16,16 @@
 //! waits long enough. Where the first is dead, the second starts after one slot of its own and the third after two: they
 //! stay apart as long as these two exceed that one by what the question of the second needs, so slots may differ by the
 //! margin. Whoever errs still loses no safety, but an election, which [`super::election`] repeats.
+//!
+//! One that died together with the master keeps its place, as an order that shifts between those who have noticed and those
+//! who have not would let neighbours start in the same moment. But where its kernel has refused us since long before the
+//! objective death, it will not start, and others were refused as well: then its place costs a third of a slot. Even if one
+//! of two neighbours saw it refuse and the other did not, that third is between them.
 
-use super::Sentinel;
-use super::ids::{LinkId, MasterId, PeerId};
-use super::model::{Expect, Master};
-use crate::base::Millis;
+use super::ids::{LinkId, MasterId, PeerId, RunId};
+use super::model::{Expect, Master, Peer};
+use super::{Plant, Sentinel};
+use crate::base::{Millis, random};
 
 /// The least and the most that a slot lasts, ms. Whoever needs more is not waited for.
 pub(super) const SLOT_LEAST: u64 = 30;
@@ -57,6 +62,33 @@ impl Sentinel {
         let way = links().map(|link| link.way.ms()).max().unwrap_or(0);
         let save = links().map(|link| link.peer_save.ms()).fold(self.save.ms(), u64::max);
         (save + save / 2 + 2 * way + SLACK).clamp(SLOT_LEAST, SLOT_MOST)
+    }
+
+    /// How long those before us are left alone with the objective death of the master, ms: the live voters, we and the peers
+    /// that are not SDOWN, stand in the order of a hash of id and master.
+    pub(super) fn head_start(&self, master: &Master) -> u64 {
+        if self.planted(Plant::IgnoreRank) || self.planted(Plant::OwnTimers) {
+            return 0;
+        }
+        let place = |voter: RunId| {
+            let bytes = voter.as_str().bytes().chain(master.name.bytes());
+            let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            });
+            (random::mix(hash), voter)
+        };
+        let me = place(self.identity.myid);
+        let slot = self.slot(master);
+        let margin = self.tunables.ask_period;
+        let long_gone = |since: Millis| master.node.sdown.is_some_and(|master_since| since + margin < master_since);
+        let stands = |peer: &&Peer| !peer.sdown.is_some_and(long_gone);
+        let before_us = master.peers.values().filter(stands).filter(|peer| place(peer.run_id) < me);
+        let share = |peer: &Peer| {
+            let refuses = self.links.get(&peer.link).and_then(|link| Some(link.refusals.as_deref()?.since()));
+            let known = refuses.is_some_and(|since| master.odown.is_some_and(|odown| since + slot <= odown));
+            if known { slot / 3 } else { slot }
+        };
+        before_us.map(share).sum()
     }
 
     /// How long offsets of today are waited for, ms: as a slot is, but by the ways to the replicas, which save nothing.

@@ -1,7 +1,7 @@
 //! What is saved and loaded: the whole durable state as plain data. [`crate::config`] turns it into the
 //! directives of the configuration file and back.
 
-use super::ids::RunId;
+use super::ids::{HOST_MAX, RunId};
 use std::collections::BTreeMap;
 
 /// Defaults of the protocol (behaviour.md 1) that the file omits.
@@ -20,6 +20,12 @@ pub struct Snapshot {
     pub masters: Vec<MasterSnapshot>,
 }
 
+impl Snapshot {
+    /// The last epoch there is: peers read no larger one. A file that claims more is read as this, and no election is held
+    /// beyond it, so that epochs never begin again at 0.
+    pub const EPOCH_LAST: u64 = i64::MAX as u64;
+}
+
 /// Settings of the whole Sentinel that can change at run time through `SENTINEL CONFIG SET`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -32,6 +38,16 @@ pub struct Options {
     pub sentinel_user: String,
     pub sentinel_pass: Vec<u8>,
     pub deny_scripts_reconfig: bool,
+}
+
+impl Options {
+    /// Whether a host can stand in our hello, or is empty, which is none. What fails here is read by nobody: a comma would
+    /// make another field, and the rest is no address and no name to any resolver. (A zone id would be one on this very
+    /// machine, so it passes; what comes of it is for `doubts` to say.)
+    #[must_use]
+    pub fn may_announce(host: &str) -> bool {
+        host.len() <= HOST_MAX && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+    }
 }
 
 impl Default for Options {

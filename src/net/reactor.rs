@@ -334,6 +334,15 @@ impl Reactor {
         }
     }
 
+    /// The number of a stream's descriptor, to be shown and for nothing else.
+    #[must_use]
+    pub fn descriptor(&self, token: Token) -> Option<i32> {
+        match self.socket(token)? {
+            Socket::Stream(stream) => Some(stream.socket.descriptor()),
+            _ => None,
+        }
+    }
+
     /// Our end of a stream, or where a listener listens.
     #[must_use]
     pub fn local_addr(&self, token: Token) -> Option<SocketAddr> {

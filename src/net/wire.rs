@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
@@ -20,6 +21,14 @@ impl Wire {
         match self {
             Wire::Tcp(socket) => Some(SockRef::from(socket)),
             Wire::Unix(_) => None,
+        }
+    }
+
+    /// The number by which the system knows it.
+    pub(super) fn descriptor(&self) -> RawFd {
+        match self {
+            Wire::Tcp(socket) => socket.as_raw_fd(),
+            Wire::Unix(socket) => socket.as_raw_fd(),
         }
     }
 

@@ -46,7 +46,8 @@ with '--protected-mode no'.\r\n";
 pub struct Sockets {
     by_stream: BTreeMap<Token, Socket>,
     by_client: BTreeMap<ClientId, Token>,
-    /// Those that owe a password, oldest first.
+    /// Those that owe a password or are in the middle of a TLS handshake, oldest first. Who has come through stays until
+    /// somebody looks.
     strangers: BTreeSet<ClientId>,
     /// Seconds between keepalive probes of a silent client; 0 is off.
     keepalive: u32,
@@ -127,9 +128,9 @@ impl Sockets {
         let client = desk.clients.connect(reactor.now(), remote, local);
         if let Some(client) = desk.clients.get_mut(client) {
             client.unix = peer.is_none();
-            client.fd = i64::try_from(stream.slot()).unwrap_or(-1);
+            client.fd = reactor.descriptor(stream).map_or(-1, i64::from);
             client.authenticated = desk.acl.default_user().is_open();
-            if command::owes_password(&desk.acl, client) {
+            if command::owes_password(&desk.acl, client) || reactor.is_shaking(stream) {
                 self.strangers.insert(client.id);
             }
         }
@@ -138,23 +139,33 @@ impl Sockets {
         decoder.set_limits(self.limits);
         let socket = Socket { client, decoder, paused: false, backlog: false, stranger: false, moved: reactor.now() };
         self.by_stream.insert(stream, socket);
-        // Whoever has no password cannot keep out those who have: strangers get half of the places.
-        if self.strangers.len() > (desk.facts.maxclients / 2).max(1) {
-            self.drop_oldest_stranger(reactor, desk);
+        // Whoever has no password or no certificate cannot keep out those who have: strangers get half of the places.
+        while self.strangers.len() > (desk.facts.maxclients / 2).max(1) {
+            self.drop_first_stranger(reactor, desk);
         }
     }
 
-    /// Lets the client go that has owed its password for longest; false when nobody owes one.
+    /// Lets the client go that has been a stranger for longest; false when nobody is one.
     fn drop_oldest_stranger(&mut self, reactor: &mut Reactor, desk: &mut Desk) -> bool {
-        while let Some(id) = self.strangers.pop_first() {
-            let owes = desk.clients.get(id).is_some_and(|client| command::owes_password(&desk.acl, client));
-            if let (true, Some(&stream)) = (owes, self.by_client.get(&id)) {
-                log::debug!("A client that has not logged in makes room for another");
-                self.drop_client(reactor, stream, desk);
+        while !self.strangers.is_empty() {
+            if self.drop_first_stranger(reactor, desk) {
                 return true;
             }
         }
         false
+    }
+
+    /// Takes the oldest off the list of strangers, and lets it go unless it has logged in or shaken hands meanwhile.
+    fn drop_first_stranger(&mut self, reactor: &mut Reactor, desk: &mut Desk) -> bool {
+        let Some(id) = self.strangers.pop_first() else { return false };
+        let Some(&stream) = self.by_client.get(&id) else { return false };
+        let owes = desk.clients.get(id).is_some_and(|client| command::owes_password(&desk.acl, client));
+        let strange = owes || reactor.is_shaking(stream);
+        if strange {
+            log::debug!("A client that has not logged in makes room for another");
+            self.drop_client(reactor, stream, desk);
+        }
+        strange
     }
 
     /// Whether the stream is a client's.

@@ -34,7 +34,9 @@ pub fn start(file: Option<&Path>, syslog: Option<Syslog>, style: LogStyle, level
         Some(path) => env_logger::Target::Pipe(Box::new(LogFile::open(path)?)),
     };
     env_logger::Builder::new()
-        .filter_level(LevelFilter::Trace)
+        // What the packages that we use tell of their insides is nothing to an operator.
+        .filter_level(LevelFilter::Off)
+        .filter_module(env!("CARGO_CRATE_NAME"), LevelFilter::Trace)
         .target(target)
         .format(move |out, record| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

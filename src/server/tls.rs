@@ -98,10 +98,11 @@ mod material {
         notes.extend(unknown.into_iter().map(|note| format!("tls-ciphers, tls-ciphersuites: {note}")));
 
         let own = identity("tls-cert-file", &options.cert_file, "tls-key-file", &options.key_file)?;
-        let client = if options.client_cert_file.is_empty() {
+        // One without the other is ignored, as redis does; the configuration has a note about it.
+        let (cert, key) = (&options.client_cert_file, &options.client_key_file);
+        let client = if cert.is_empty() || key.is_empty() {
             None
         } else {
-            let (cert, key) = (&options.client_cert_file, &options.client_key_file);
             Some(identity("tls-client-cert-file", cert, "tls-client-key-file", key)?)
         };
         let passwords = [

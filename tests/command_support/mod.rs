@@ -52,6 +52,8 @@ pub struct Bench {
     pub disk_ok: bool,
     pub saves: usize,
     pub crashed: bool,
+    /// What the core wanted in the log.
+    pub logged: Vec<String>,
     /// Connections that stand: whose, and what they have sent.
     conns: BTreeMap<ConnId, (u16, ConnKind, RequestDecoder)>,
     /// Ports whose servers answer; everybody else stays silent.
@@ -67,7 +69,7 @@ impl Bench {
         Bench::with_alive(snapshot, &[])
     }
 
-    fn with_alive(snapshot: &Snapshot, alive: &[u16]) -> Bench {
+    pub fn with_alive(snapshot: &Snapshot, alive: &[u16]) -> Bench {
         let now = Millis(1_000_000);
         let identity = Identity { myid: run_id(MYID), port: 37102, own_password: Vec::new() };
         let mut facts = Facts::new(run_id("581939c842d090bbed1fffc04690c2c69358889a"));
@@ -85,6 +87,7 @@ impl Bench {
             disk_ok: true,
             saves: 0,
             crashed: false,
+            logged: Vec::new(),
             conns: BTreeMap::new(),
             alive: alive.to_vec(),
         };
@@ -165,6 +168,7 @@ impl Bench {
                 Effect::Event { channel, payload, .. } => {
                     self.clients.publish(channel.as_bytes(), payload.as_bytes());
                 }
+                Effect::Log { text, .. } => self.logged.push(text),
                 Effect::Crash { .. } => self.crashed = true,
                 _ => {}
             }

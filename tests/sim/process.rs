@@ -233,6 +233,7 @@ impl World<'_> {
         if process.frozen || process.sentinel.is_none() {
             return Ok(());
         }
+        self.turns += 1;
         match process.saving {
             Some(Saving::UnderWay(_)) => return Ok(()),
             Some(Saving::Done(ok)) => {

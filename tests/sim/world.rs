@@ -103,6 +103,8 @@ pub struct World<'t> {
     pub trap: Option<&'static str>,
     /// Requests that the Sentinels sent.
     pub requests: u64,
+    /// Turns of their loops.
+    pub turns: u64,
     pub(super) random: Random,
     checkers: Vec<Box<dyn Checker>>,
 }
@@ -164,6 +166,7 @@ impl<'t> World<'t> {
             events: Vec::new(),
             trap: None,
             requests: 0,
+            turns: 0,
             random,
             checkers,
             options,

@@ -19,9 +19,13 @@ pub(super) fn refuse_word(call: &mut Call<'_, '_>, at: usize, command: &str) -> 
 
 /// The same for a password, which may hold any byte.
 pub(super) fn refuse_length(call: &mut Call<'_, '_>, at: usize, command: &str) -> bool {
-    let long = call.argv[at].len() > limits::SETTING;
+    refuse_longer(call, at, command, limits::SETTING)
+}
+
+pub(super) fn refuse_longer(call: &mut Call<'_, '_>, at: usize, command: &str, most: usize) -> bool {
+    let long = call.argv[at].len() > most;
     if long {
-        call.error(&format!("ERR Invalid argument at index {at} for {command}: longer than {} bytes", limits::SETTING));
+        call.error(&format!("ERR Invalid argument at index {at} for {command}: longer than {most} bytes"));
     }
     long
 }

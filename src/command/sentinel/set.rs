@@ -5,8 +5,8 @@
 use super::super::Wish;
 use super::super::call::{Call, bulk_number};
 use super::NO_SUCH_MASTER;
-use super::admin::{refuse_length, refuse_word};
-use crate::base::glob;
+use super::admin::{refuse_length, refuse_longer, refuse_word};
+use crate::base::{glob, limits};
 use crate::config::LogLevel;
 use crate::core::{Change, Level, Options, Tunables};
 use crate::resp::{Writer, parse_integer};
@@ -157,6 +157,9 @@ pub(in super::super) fn config(call: &mut Call<'_, '_>) {
 
 /// Each pattern in turn, each key once.
 fn config_get(call: &mut Call<'_, '_>) {
+    if call.argv.len() - 3 > limits::ASKED {
+        return call.too_many();
+    }
     let mut keys: Vec<&str> = Vec::new();
     for pattern in call.argv.iter().skip(3) {
         for key in CONFIG_KEYS {
@@ -212,6 +215,9 @@ fn config_set(call: &mut Call<'_, '_>) {
         }
         seen.push(key);
         if key == REQUIREPASS {
+            if refuse_longer(call, at + 1, COMMAND, limits::UNAUTHENTICATED_BULK) {
+                return;
+            }
             password = Some(value);
             continue;
         }
@@ -242,13 +248,15 @@ fn config_set(call: &mut Call<'_, '_>) {
 /// the start.
 fn change_password(call: &mut Call<'_, '_>, password: &[u8]) {
     let world = &mut *call.world;
-    let text = if world.facts.aclfile.is_empty() {
+    let (level, text) = if world.facts.aclfile.is_empty() {
         world.acl.change_password(password);
-        "The password of this Sentinel was changed."
+        (Level::Notice, "The password of this Sentinel was changed.")
     } else {
-        "The password offered to the other Sentinels was changed; how clients log in stays what aclfile says."
+        let text =
+            "The password offered to the other Sentinels was changed; how clients log in stays what aclfile says.";
+        (Level::Warning, text)
     };
-    world.wishes.push(Wish::Log(Level::Notice, text.to_owned()));
+    world.wishes.push(Wish::Log(level, text.to_owned()));
     world.sentinel.set_own_password(world.now, password);
     world.wishes.push(Wish::Password(password.to_vec()));
 }
@@ -257,9 +265,8 @@ fn change_option(options: &mut Options, loglevel: &mut Option<LogLevel>, key: &s
     match key {
         "resolve-hostnames" => options.resolve_hostnames = yes_no(value)?,
         "announce-hostnames" => options.announce_hostnames = yes_no(value)?,
-        // It becomes a field of every hello, where blanks and commas have a meaning.
         "announce-ip" => {
-            options.announce_ip = text(value).filter(|host| !host.contains([',', ' ']))?;
+            options.announce_ip = text(value).filter(|host| Options::may_announce(host))?;
         }
         "announce-port" => options.announce_port = u16::try_from(parse_integer(value)?).ok()?,
         "sentinel-user" => options.sentinel_user = text(value)?,

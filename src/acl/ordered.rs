@@ -1,0 +1,123 @@
+//! Things that are shown in the order in which they were given and found by name, both in little time however many there
+//! are: a user may have thousands of rules.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// A list without duplicates, each thing with a value.
+#[derive(Clone, Debug)]
+pub(super) struct Ordered<K, V = ()> {
+    /// With the place of each in the order. Places are not given twice.
+    known: BTreeMap<K, (u64, V)>,
+    next: u64,
+}
+
+impl<K, V> Default for Ordered<K, V> {
+    fn default() -> Ordered<K, V> {
+        Ordered { known: BTreeMap::new(), next: 0 }
+    }
+}
+
+/// Equal are those that are shown equal.
+impl<K: Ord, V: PartialEq> PartialEq for Ordered<K, V> {
+    fn eq(&self, other: &Ordered<K, V>) -> bool {
+        self.in_order() == other.in_order()
+    }
+}
+
+impl<K: Ord, V: Eq> Eq for Ordered<K, V> {}
+
+impl<K: Ord, V> Ordered<K, V> {
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.known.clear();
+    }
+
+    /// Puts it at the end; if it was known, it moves there.
+    pub fn push(&mut self, key: K, value: V) {
+        self.known.insert(key, (self.next, value));
+        self.next += 1;
+    }
+
+    pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        self.known.get_mut(key).map(|(_, value)| value)
+    }
+
+    pub fn contains<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.known.contains_key(key)
+    }
+
+    /// Whether it was there.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.known.remove(key).is_some()
+    }
+
+    /// In the order of their names.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.known.keys()
+    }
+
+    /// In the order in which they were given.
+    pub fn in_order(&self) -> Vec<(&K, &V)> {
+        let mut all: Vec<_> = self.known.iter().collect();
+        all.sort_unstable_by_key(|(_, (place, _))| *place);
+        all.into_iter().map(|(key, (_, value))| (key, value)).collect()
+    }
+}
+
+impl<V> Ordered<String, V> {
+    /// Forgets all whose names begin so.
+    pub fn remove_beginning(&mut self, beginning: &str) {
+        let from = (Bound::Included(beginning), Bound::Unbounded);
+        let names = self.known.range::<str, _>(from).map(|(name, _)| name);
+        let gone: Vec<String> = names.take_while(|name| name.starts_with(beginning)).cloned().collect();
+        for name in gone {
+            self.known.remove(&name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_shown_once_in_the_place_that_it_was_given_last() {
+        let mut list = Ordered::default();
+        for (name, value) in [("c", 1), ("a", 2), ("b|x", 3), ("b", 4), ("a", 5), ("b|y", 6), ("bc", 7)] {
+            list.push(name.to_owned(), value);
+        }
+        let shown = |list: &Ordered<String, i32>| -> Vec<String> {
+            list.in_order().iter().map(|(name, value)| format!("{name}{value}")).collect()
+        };
+        assert_eq!(shown(&list), ["c1", "b|x3", "b4", "a5", "b|y6", "bc7"]);
+        list.remove_beginning("b|");
+        assert_eq!(shown(&list), ["c1", "b4", "a5", "bc7"]);
+        assert!(list.remove("a") && !list.remove("a") && !list.contains("a") && list.len() == 3);
+        // How they came there makes no difference.
+        let mut other = Ordered::default();
+        for (name, value) in [("c", 1), ("b", 4), ("bc", 7)] {
+            other.push(name.to_owned(), value);
+        }
+        assert_eq!(list, other);
+        other.push("c".to_owned(), 1);
+        assert_ne!(list, other);
+    }
+}
