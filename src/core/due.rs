@@ -87,7 +87,8 @@ impl Sentinel {
     fn routine(&mut self, now: Millis, id: MasterId) {
         self.monitor_master(now, id);
         self.judge_others(now, id);
-        self.act(now, id);
+        self.reconsider(id);
+        self.act_now(now, id);
     }
 
     /// What the old way, a look at everybody, would find after this cron: nothing.
