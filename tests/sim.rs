@@ -3,7 +3,8 @@
 //! * `cargo test --test sim` runs 60 seeds; `SEEDS=500` in the environment scales, `SEED=7` replays one and prints
 //!   its story (`STORY=all` with every packet). `MUTE=one-vote,one-leader` sends those checkers to sleep, and
 //!   `PROFILE=contested` (or `drawn`, `exercise`, `operators`, `replacements`) has all seeds be runs of that kind.
-//! * A failure prints seed, step, what was broken, and the story.
+//! * A failure prints seed, step, what was broken, and the story with as few faults as it takes; `ONLY=3,7` leaves only the
+//!   faults with these numbers.
 
 #[path = "sim/mod.rs"]
 mod simulation;
@@ -12,7 +13,9 @@ use simulation::disk::DiskPlant;
 use simulation::facts;
 use simulation::options::{Options, Planted};
 use simulation::process::ShellPlant;
+use simulation::retry;
 use simulation::run::{self, Report};
+use simulation::shrink;
 use simulation::stopwatch::{self, Fate};
 use simulation::trace::Trace;
 use simulation::world::World;
@@ -40,7 +43,10 @@ fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
         Ok("replacements") => Options::replacements,
         Ok(other) => panic!("there is no profile {other:?}"),
     };
-    let drawn = |seed| Options { muted: muted.clone(), ..profile(seed) };
+    let only = std::env::var("ONLY").ok().map(|list| {
+        list.split(',').map(|number| number.parse().expect("ONLY is numbers with commas between")).collect::<Vec<u64>>()
+    });
+    let drawn = |seed| Options { muted: muted.clone(), only: only.clone(), ..profile(seed) };
     if let Some(seed) = from_environment("SEED") {
         let options = drawn(seed);
         let mut trace = Trace::recording();
@@ -54,10 +60,19 @@ fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
         return;
     }
     let seeds = from_environment("SEEDS").unwrap_or(DEFAULT_SEEDS);
+    let begun = std::time::Instant::now();
     let (reports, failures) = run::many(1..=seeds, drawn);
     print_summary(&reports);
+    println!("{seeds} seeds took {:.1} s", begun.elapsed().as_secs_f64());
     if let Some(first) = failures.first() {
-        println!("{}", first.text);
+        match shrink::shrink(&drawn(first.seed), &first.checker) {
+            Some(shrunk) => {
+                println!("{} of {} faults are enough: {:?}", shrunk.faults.len(), shrunk.before, shrunk.faults);
+                let told = run::replayed(&shrunk.options).expect_err("it was seen to fail");
+                println!("{}", told.text);
+            }
+            None => println!("{}", first.text),
+        }
         let list: Vec<String> =
             failures.iter().map(|f| format!("seed {}, {}: {}", f.seed, f.checker, f.what)).collect();
         panic!("{} of {seeds} seeds failed (the first one's story is above):\n{}", failures.len(), list.join("\n"));
@@ -100,6 +115,74 @@ fn the_same_seed_gives_the_same_trace() {
         assert!(lines > 1_000, "seed {seed} tells something");
         println!("seed {seed}: trace {silent:016x}, {lines} lines");
     }
+}
+
+/// The other half of the test below: prints traces when it is told to.
+#[test]
+fn traces_are_told_to_another_process() {
+    for seed in std::env::var("TRACES").unwrap_or_default().split_whitespace() {
+        println!("trace {seed} {:016x}", trace_of(seed.parse().expect("a seed")));
+    }
+}
+
+fn trace_of(seed: u64) -> u64 {
+    let mut trace = Trace::silent();
+    let _ = run::run(&Options::of_seed(seed), &mut trace);
+    trace.hash()
+}
+
+/// What is another in every process (addresses, the order in hash tables, chance) has no part in it.
+#[test]
+fn the_same_seed_gives_the_same_trace_in_another_process() {
+    let seeds = [4, 5, 6, 7];
+    let itself = std::env::current_exe().expect("this program");
+    let other = std::process::Command::new(itself)
+        .args(["--exact", "traces_are_told_to_another_process", "--nocapture"])
+        .env("TRACES", seeds.map(|seed| seed.to_string()).join(" "))
+        .output()
+        .expect("the other process");
+    assert!(other.status.success(), "{other:?}");
+    let told = String::from_utf8_lossy(&other.stdout);
+    for seed in seeds {
+        let line = format!("trace {seed} {:016x}", trace_of(seed));
+        assert!(told.lines().any(|told| told.ends_with(&line)), "{line} is not in:\n{told}");
+    }
+}
+
+/// A disk that fails and a master that dies are the two things that this mistake needs.
+#[test]
+fn a_failing_run_is_shrunk_to_the_faults_that_it_needs() {
+    let options = |seed| Options { planted: Some(Planted::Core(Plant::StartWhileSavesFail)), ..Options::of_seed(seed) };
+    let (seed, checker) = run::first_finding(FINDING_SEEDS, options).expect("another test shows that it is found");
+    let shrunk = shrink::shrink(&options(seed), &checker).expect("it fails");
+    println!("seed {seed}: {} of {} faults: {:?}", shrunk.faults.len(), shrunk.before, shrunk.faults);
+    assert!(shrunk.before > 3 && shrunk.faults.len() < shrunk.before, "{shrunk:?}");
+    let fails = |only: &[u64]| {
+        let options = Options { only: Some(only.to_vec()), ..options(seed) };
+        run::failure(&options, &mut Trace::silent()).is_some_and(|(name, _)| name == checker)
+    };
+    assert!(fails(&shrunk.faults), "{shrunk:?}");
+    for left_out in &shrunk.faults {
+        let fewer: Vec<u64> = shrunk.faults.iter().copied().filter(|fault| fault != left_out).collect();
+        assert!(!fails(&fewer), "{left_out} is not needed: {shrunk:?}");
+    }
+}
+
+/// The one who leads a failover dies, at each step of it. How long until there is a master again that all name?
+#[test]
+fn a_failover_whose_leader_dies_is_made_again_within_seconds() {
+    let rows = run::on_all_cores(retry::STEPS.len(), |row| retry::row(retry::STEPS[row]));
+    println!("{:<36} {:>12} {:>12} {:>14}", "the leader dies with", "median, ms", "worst, ms", "own timers, ms");
+    let mut slow = Vec::new();
+    for (step, row) in retry::STEPS.iter().zip(rows) {
+        let row = row.unwrap_or_else(|violation| panic!("{step}: {violation:?}"));
+        println!("{step:<36} {:>12} {:>12} {:>14}", row.median, row.worst, row.own_timers);
+        if row.worst > retry::LIMIT_MS {
+            slow.push(format!("{step}: {} ms", row.worst));
+        }
+    }
+    println!("own timers: what redis's rule, 2 x failover-timeout ({} ms), makes of it", 2 * retry::FAILOVER_TIMEOUT);
+    assert!(slow.is_empty(), "more than {} ms: {}", retry::LIMIT_MS, slow.join(", "));
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl Sentinel {
         }
         self.out.mark_dirty();
         self.out.event(Level::Warning, "+vote-for-leader", format!("{candidate} {epoch}"));
-        if other {
+        if other && !self.planted(Plant::OwnTimers) {
             self.give_way(now, id, epoch);
         }
     }

@@ -87,7 +87,8 @@ impl Sentinel {
     fn routine(&mut self, now: Millis, id: MasterId) {
         self.monitor_master(now, id);
         self.judge_others(now, id);
-        self.act(now, id);
+        self.reconsider(id);
+        self.act_now(now, id);
     }
 
     /// What the old way, a look at everybody, would find after this cron: nothing.
@@ -119,6 +120,8 @@ impl Sentinel {
         if master.node.role_reported == Role::Replica {
             at = at.min(self.patience_ends(master));
         }
+        // It has a wake-up of its own, which comes too late when a run of refusals has ended since it was set.
+        at = self.redial_deadline(master).map_or(at, |redial| at.min(redial));
         for replica in master.replicas.values() {
             at = at.min(node(&replica.node, self.info_period(master, replica)));
         }

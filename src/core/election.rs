@@ -9,7 +9,7 @@ use super::effect::{Effect, Level};
 use super::failover::{Cause, Failover, Step};
 use super::handover::Handover;
 use super::ids::{MasterId, RunId};
-use super::model::{Master, Peer, Role};
+use super::model::{Master, Peer};
 use super::report::Trigger;
 use super::snapshot::Snapshot;
 use super::{Plant, SAVE_RETRY, Sentinel, majority};
@@ -30,6 +30,13 @@ impl Sentinel {
     /// by the master's wake-up and by the cron.
     pub(super) fn act(&mut self, now: Millis, id: MasterId) {
         self.reconsider(id);
+        if !self.planted(Plant::OwnTimers) {
+            self.act_now(now, id);
+        }
+    }
+
+    /// The same, for the cron, which has just looked at what else is due.
+    pub(super) fn act_now(&mut self, now: Millis, id: MasterId) {
         let idle = self.tilt.is_some() && !self.planted(Plant::FailoverInTilt);
         if idle || !self.masters.contains_key(&id) {
             return;
@@ -84,24 +91,24 @@ impl Sentinel {
 
     /// The same, and the rule that it comes from, in words.
     fn delay(&self, master: &Master) -> (Millis, &'static str) {
-        if let Some(at) = master.retry_at {
+        let stubborn = self.planted(Plant::OwnTimers);
+        if let Some(at) = master.retry_at.filter(|_| !stubborn) {
             return (at, "a short pause after an attempt that led nobody");
         }
         let Some(attempt) = master.attempt else { return (Millis(0), "") };
         let full = attempt + master.settings.failover_timeout.saturating_mul(2);
         let patient = master.voted_at + self.election_patience(master);
-        if patient < full && self.winner_is_gone(master) {
+        if patient < full && !stubborn && self.winner_is_gone(master) {
             return (patient, "the election timeout after our vote, as the one we voted for is down");
         }
         (full, "2 x failover-timeout after the last attempt, ours or one we voted for")
     }
 
-    /// The one we voted for is down and nothing shows that it got anywhere.
+    /// The one we voted for is down, and no configuration of its was heard of. It may have promoted a replica all the same;
+    /// then the next leader promotes that one, too, under an epoch of its own.
     fn winner_is_gone(&self, master: &Master) -> bool {
         let leader = master.leader.and_then(|leader| master.peers.values().find(|peer| peer.run_id == leader));
-        leader.is_some_and(|leader| leader.sdown.is_some())
-            && master.config_epoch < master.leader_epoch
-            && master.replicas.values().all(|replica| replica.node.role_reported == Role::Replica)
+        leader.is_some_and(|leader| leader.sdown.is_some()) && master.config_epoch < master.leader_epoch
     }
 
     fn election_patience(&self, master: &Master) -> u64 {
@@ -203,7 +210,7 @@ impl Sentinel {
         }
         let master = &self.masters[&id];
         let unheard = master.peers.values().filter(|peer| peer.answered < Some(epoch)).count();
-        let lost = mine + unheard < needed;
+        let lost = mine + unheard < needed && !self.planted(Plant::OwnTimers);
         if !lost && waited <= self.election_patience(master) {
             return false;
         }

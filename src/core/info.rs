@@ -258,6 +258,10 @@ impl Sentinel {
         node.node.info = Some(CachedInfo { at: now, text: kept(text) });
         node.node.handing_over = report.handing_over;
         let rebooted = take_run_id(&mut node.node, report.run_id);
+        if rebooted {
+            // Whom the process before it followed says nothing about this one.
+            node.master_addr = None;
+        }
         node.take(now, &report);
         let follows = node.master_addr.clone();
         let role = report.is_master.map_or(node.node.role_reported, role_of);

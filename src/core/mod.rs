@@ -220,7 +220,7 @@ impl Sentinel {
         // Redrawn every time, so that Sentinels started together drift apart: 10 to 19 runs a second.
         self.next_cron = now + 1000 / (10 + self.random.below(10));
         // In TILT nothing is judged and while saves fail not everything is said: both end without a sign from the masters.
-        let all = self.tilt.is_some() || self.save_retry.is_some();
+        let all = self.tilt.is_some() || self.save_retry.is_some() || self.planted(Plant::OwnTimers);
         if self.tilt.is_some_and(|since| now.since(since) > self.tunables.tilt_period) {
             self.tilt = None;
             self.out.event(Level::Warning, "-tilt", "#tilt mode exited".into());

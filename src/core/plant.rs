@@ -2,6 +2,8 @@
 //!
 //! A fault is planted through [`Sentinel::plant`], which only tests call: no option, no command and no file leads here. Where
 //! a rule stands in the core, `planted` beside it breaks it. Without a plant that is one comparison with nothing.
+//!
+//! [`Plant::OwnTimers`] is no fault but another peer: what redis's Sentinels do, who are in one group with ours.
 
 use super::Sentinel;
 use super::ids::{MasterId, RunId};
@@ -44,6 +46,9 @@ pub enum Plant {
     ForgetToHangUp,
     /// Whether the master is down is asked with everything that is heard.
     AskAllTheTime,
+    /// Acts in the cron only, without ranks: a start is spread by chance alone, and after an attempt, whoever made it, comes
+    /// the full wait.
+    OwnTimers,
 }
 
 /// The fault, and what it needs to remember.

@@ -2,19 +2,21 @@
 
 use super::effect::Level;
 use super::ids::{MasterId, ReplicaId};
-use super::model::{Master, Replica};
+use super::model::{Master, Replica, Role};
 use super::{Plant, Sentinel};
 use crate::base::Millis;
 
 impl Sentinel {
-    /// Replicas that may be promoted, the best one first: whole before never synced, low priority, large offset,
-    /// small run id, known before unknown.
+    /// Replicas that may be promoted, the best one first: whole before never synced, made a master already before replicas,
+    /// low priority, large offset, small run id, known before unknown.
     pub(super) fn candidates(&self, now: Millis, master: &Master) -> Vec<ReplicaId> {
         let mut fit: Vec<&Replica> =
             master.replicas.values().filter(|replica| self.objection(now, master, replica).is_none()).collect();
         fit.sort_by_key(|replica| {
             let run_id = replica.node.run_id;
-            (replica.first_sync, replica.priority, std::cmp::Reverse(replica.offset), run_id.is_none(), run_id)
+            let untouched = !promoted_by_another(master, replica);
+            let offset = std::cmp::Reverse(replica.offset);
+            (replica.first_sync, untouched, replica.priority, offset, run_id.is_none(), run_id)
         });
         fit.iter().map(|replica| replica.id).collect()
     }
@@ -86,4 +88,12 @@ impl Sentinel {
         let refused = refused.into_iter().map(|(replica, why)| (replica.node.addr.clone(), why.into())).collect();
         self.note_refused(id, refused);
     }
+}
+
+/// Since we voted for another this replica of our master has become a master itself, in the same life: that one promoted it,
+/// and may even have told somebody. Who follows it up chooses the same.
+fn promoted_by_another(master: &Master, replica: &Replica) -> bool {
+    replica.node.role_reported == Role::Master
+        && replica.node.role_reported_at >= master.voted_at
+        && replica.master_addr.as_ref().is_some_and(|addr| addr.same(&master.node.addr))
 }

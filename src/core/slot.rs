@@ -67,7 +67,7 @@ impl Sentinel {
     /// How long those before us are left alone with the objective death of the master, ms: the live voters, we and the peers
     /// that are not SDOWN, stand in the order of a hash of id and master.
     pub(super) fn head_start(&self, master: &Master) -> u64 {
-        if self.planted(Plant::IgnoreRank) {
+        if self.planted(Plant::IgnoreRank) || self.planted(Plant::OwnTimers) {
             return 0;
         }
         let place = |voter: RunId| {

@@ -16,6 +16,8 @@
 //!   operators at the wrong moment, and whoever forges hellos.
 //! * `facts` is what checkers see, `check_*` are the properties, one file each; `witness` remembers who was well.
 //!
+//! `shrink` takes a seed that fails to the fewest faults with which it still does.
+//!
 //! One run: warm-up (everybody finds everybody), safety phase (faults), healing, convergence within
 //! [`options::Options::convergence_ms`].
 
@@ -43,8 +45,10 @@ pub mod options;
 pub mod process;
 pub mod queue;
 pub mod replication;
+pub mod retry;
 pub mod run;
 pub mod server;
+pub mod shrink;
 pub mod stopwatch;
 pub mod trace;
 pub mod witness;

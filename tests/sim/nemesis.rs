@@ -11,12 +11,17 @@ use super::trace::Weight;
 use super::world::{Event, Outcomes, World, first_file};
 use std::fmt;
 use watchfire::base::Random;
+use watchfire::base::random::mix;
 use watchfire::core::Sentinel;
 
 #[derive(Debug)]
 pub struct Nemesis {
+    seed: u64,
+    /// Of the fault that is being thought of.
     random: Random,
     on: bool,
+    /// Faults thought of so far: the number of the last one.
+    thought_of: u64,
     last_fault: u64,
     active: Vec<(u64, Undo)>,
     /// Faults begun so far.
@@ -47,7 +52,15 @@ pub(super) enum Undo {
 
 impl Nemesis {
     pub fn new(seed: u64) -> Nemesis {
-        Nemesis { random: Random::seeded(seed), on: false, last_fault: 0, active: Vec::new(), begun: 0 }
+        Nemesis {
+            seed,
+            random: Random::seeded(seed),
+            thought_of: 0,
+            on: false,
+            last_fault: 0,
+            active: Vec::new(),
+            begun: 0,
+        }
     }
 
     pub(super) fn random(&mut self) -> &mut Random {
@@ -80,12 +93,20 @@ impl World<'_> {
         if !self.nemesis.on || self.options.faults.is_empty() {
             return Ok(());
         }
+        // Each has a stream of its own, so that one that is left out does not change what the others draw.
+        self.nemesis.thought_of += 1;
+        let number = self.nemesis.thought_of;
+        self.nemesis.random = Random::seeded(mix(self.nemesis.seed.wrapping_add(number)));
         let gap = self.options.fault_gap_ms;
         let next = between(&mut self.nemesis.random, (gap / 4, gap * 7 / 4));
         self.queue.push(self.now + next, Event::NextFault);
         if self.nemesis.active.len() >= self.options.faults_at_once {
             return Ok(());
         }
+        if self.options.only.as_ref().is_some_and(|only| !only.contains(&number)) {
+            return Ok(());
+        }
+        self.trace.faults.push(number);
         let total: u64 = self.options.faults.iter().map(|(_, weight)| weight).sum();
         let mut ticket = self.nemesis.random.below(total);
         let mut kind = self.options.faults[0].0;

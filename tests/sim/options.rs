@@ -151,6 +151,10 @@ pub struct Options {
     pub drill: bool,
     /// The last server is never to be promoted.
     pub priority_zero: bool,
+    /// So many of the Sentinels, the last ones, behave as redis's do: compatible peers, no faults.
+    pub own_timers: usize,
+    /// Only these faults take place, by their number; `None`: all.
+    pub only: Option<Vec<u64>>,
     pub planted: Option<Planted>,
     /// Checkers that look away, by name: to show that another one sees the same mistake.
     pub muted: Vec<String>,
@@ -219,6 +223,8 @@ impl Options {
             faults,
             drill: false,
             priority_zero: draw.below(4) == 0,
+            own_timers: if draw.below(4) == 0 { 1 + pick(draw, &[0, 1, sentinels - 1]) } else { 0 },
+            only: None,
             planted: None,
             muted: Vec::new(),
         }
@@ -231,6 +237,7 @@ impl Options {
             vec![(SentinelCrash, 6), (ServerKill, 2), (ServerLoss, 2), (LinkCut, 2), (Reset, 1), (FailingDisk, 1)];
         Options {
             sentinels: 5,
+            own_timers: if seed.is_multiple_of(10) { 2 } else { 0 },
             servers: 3,
             quorum: 3,
             down_after: 500,
@@ -306,6 +313,7 @@ impl Options {
             ping_period: 0,
             faults: Vec::new(),
             priority_zero: false,
+            own_timers: 0,
             ..Options::drawn(seed)
         }
     }
@@ -335,7 +343,7 @@ impl fmt::Display for Options {
         write!(
             f,
             "seed {}: {} Sentinels, {} servers, quorum {}, down-after {}, failover-timeout {}, down-after-refused {}, \
-             ping-period {}, latency {}..{} ms, save {}..{} ms, {} faults at once every {} ms, planted {:?}, faults {:?}",
+             ping-period {}, latency {}..{} ms, save {}..{} ms, {} faults at once every {} ms, {} with timers of their own, planted {:?}, faults {:?}",
             self.seed,
             self.sentinels,
             self.servers,
@@ -350,6 +358,7 @@ impl fmt::Display for Options {
             self.save_ms.1,
             self.faults_at_once,
             self.fault_gap_ms,
+            self.own_timers,
             self.planted,
             self.faults,
         )

@@ -15,7 +15,8 @@ use super::world::{Event, Heard, Outcomes, Pair, Words, World};
 use std::collections::{BTreeMap, VecDeque};
 use watchfire::base::Millis;
 use watchfire::core::{
-    Answer, ConnId, ConnKind, Effect, Failover, Gone, Identity, Input, Role as CoreRole, RunId, Sentinel, Snapshot,
+    Answer, ConnId, ConnKind, Effect, Failover, Gone, Identity, Input, Plant, Role as CoreRole, RunId, Sentinel,
+    Snapshot,
 };
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
@@ -139,8 +140,10 @@ impl World<'_> {
         let tunables =
             watchfire::core::Tunables { tilt_period: self.options.tilt_period, ..sentinel.tunables().clone() };
         sentinel.set_tunables(self.now, tunables);
-        if let Some(Planted::Core(plant)) = self.options.planted {
-            sentinel.plant(plant);
+        match self.options.planted {
+            Some(Planted::Core(plant)) => sentinel.plant(plant),
+            _ if who + self.options.own_timers >= self.options.sentinels => sentinel.plant(Plant::OwnTimers),
+            _ => {}
         }
         process.sentinel = Some(Box::new(sentinel));
         process.ear = Ear::default();
@@ -414,6 +417,11 @@ impl World<'_> {
                     "+sdown" => self.has_cause(who, &payload)?,
                     "+try-failover" => self.has_need(who)?,
                     _ => {}
+                }
+                if self.trap == Some(channel) {
+                    // Before its next effect.
+                    self.trap = None;
+                    self.processes[who].plan = Some(CrashPlan { at_save: false, effects: 0 });
                 }
                 self.events.push(Heard { at: self.now, who, channel, payload });
             }

@@ -147,8 +147,18 @@ pub fn replayed(options: &Options) -> Result<Report, Failure> {
         Err((_, what)) => what,
         Ok(_) => "the second run went well: the simulation is not deterministic".into(),
     };
-    let text = format!("{options}\n{}\n{what}\nreplay: SEED={} cargo test --test sim\n", trace.story(), options.seed);
+    let only = options.only.as_ref().map_or(String::new(), |only| {
+        let numbers: Vec<String> = only.iter().map(u64::to_string).collect();
+        format!("ONLY={} ", numbers.join(","))
+    });
+    let seed = options.seed;
+    let text = format!("{options}\n{}\n{what}\nreplay: {only}SEED={seed} cargo test --test sim\n", trace.story());
     Err(Failure { seed: options.seed, checker, what, text })
+}
+
+/// The checker that sees something, and what.
+pub fn failure(options: &Options, trace: &mut Trace) -> Option<(String, String)> {
+    caught(options, trace).err().map(described)
 }
 
 type Caught = Result<Report, Result<Violation, String>>;

@@ -27,12 +27,21 @@ pub struct Trace {
     /// Collect the noise as well.
     verbose: bool,
     story: String,
+    /// The faults that took place, by their number.
+    pub faults: Vec<u64>,
 }
 
 impl Trace {
     /// Hashes only: the fast way to run a seed.
     pub fn silent() -> Trace {
-        Trace { hash: 0xcbf2_9ce4_8422_2325, lines: 0, recording: false, verbose: false, story: String::new() }
+        Trace {
+            hash: 0xcbf2_9ce4_8422_2325,
+            lines: 0,
+            recording: false,
+            verbose: false,
+            story: String::new(),
+            faults: Vec::new(),
+        }
     }
 
     /// Keeps the story, and with `STORY=all` in the environment the packets as well.

@@ -14,26 +14,30 @@ const MEMORY_MS: u64 = 12_000;
 pub struct Witness {
     /// When each server was last anything but a master in good health.
     unwell: Vec<Option<Millis>>,
+    /// When each Sentinel last had trouble in reaching it.
+    troubled: Vec<Vec<Option<Millis>>>,
 }
 
 impl Witness {
-    pub fn new(servers: usize) -> Witness {
-        Witness { unwell: vec![None; servers] }
+    pub fn new(servers: usize, sentinels: usize) -> Witness {
+        Witness { unwell: vec![None; servers], troubled: vec![vec![None; sentinels]; servers] }
     }
 
-    /// Says that nobody has a reason to replace this server.
+    /// Says that nobody has a reason to replace this server: it has been well, and too few Sentinels for a quorum can still
+    /// have it in mind that they could not reach it. They need not have had their trouble at the same moment, because an
+    /// answer counts for a while.
     pub fn need(&self, now: Millis, server: usize, options: &Options) -> Result<(), String> {
         let span = options.down_after + MEMORY_MS;
-        match self.unwell[server] {
-            Some(at) if now.since(at) <= span => Ok(()),
-            Some(at) => Err(format!("it has been well for {} ms", now.since(at))),
-            None => Err("it has always been well".into()),
+        let lately = |at: &Option<Millis>| at.is_some_and(|at| now.since(at) <= span);
+        let troubled = self.troubled[server].iter().filter(|at| lately(at)).count();
+        if lately(&self.unwell[server]) || troubled >= options.quorum as usize {
+            return Ok(());
         }
+        Err(format!("it has been well for {span} ms at least, and only {troubled} had trouble in reaching it"))
     }
 }
 
 impl World<'_> {
-    /// A server is well when it serves as a master and too few Sentinels for a quorum have any trouble in reaching it.
     pub(super) fn look_around(&mut self) {
         let weather = self.net.latency != self.options.latency;
         for index in 0..self.servers.len() {
@@ -41,16 +45,16 @@ impl World<'_> {
             let here = Node::Server(index);
             let honest = server.lie.is_none() && server.busy.is_none();
             let up = server.state == State::Up && self.now >= server.loading_until;
-            let serves = up && honest && server.role == Role::Master;
-            let troubled = |who: &usize| {
-                let (there, process) = (Node::Sentinel(*who), &self.processes[*who]);
+            if weather || !(up && honest && server.role == Role::Master) {
+                self.witness.unwell[index] = Some(self.now);
+            }
+            for (who, process) in self.processes.iter().enumerate() {
+                let there = Node::Sentinel(who);
                 let rough = |from: Node, to: Node| self.net.is_cut(from, to) || self.net.slow.contains_key(&(from, to));
                 // Who was not yet there has seen nothing.
-                process.life > 0 && (!process.is_idle() || rough(here, there) || rough(there, here))
-            };
-            let troubled = (0..self.processes.len()).filter(troubled).count();
-            if !serves || weather || troubled >= self.options.quorum as usize {
-                self.witness.unwell[index] = Some(self.now);
+                if process.life > 0 && (!process.is_idle() || rough(here, there) || rough(there, here)) {
+                    self.witness.troubled[index][who] = Some(self.now);
+                }
             }
         }
     }

@@ -99,6 +99,8 @@ pub struct World<'t> {
     pub trace: &'t mut Trace,
     /// Events of the Sentinels, for tests that read them.
     pub events: Vec<Heard>,
+    /// Whoever says this next dies with it.
+    pub trap: Option<&'static str>,
     /// Requests that the Sentinels sent.
     pub requests: u64,
     /// Turns of their loops.
@@ -156,12 +158,13 @@ impl<'t> World<'t> {
             step: 0,
             net: Net::new(options.latency, stream(3)),
             nemesis: Nemesis::new(stream(4)),
-            witness: Witness::new(options.servers),
+            witness: Witness::new(options.servers, options.sentinels),
             servers,
             processes,
             queue,
             trace,
             events: Vec::new(),
+            trap: None,
             requests: 0,
             turns: 0,
             random,
