@@ -94,7 +94,8 @@ fn a_master_dies_and_subscribers_the_log_the_file_and_the_next_start_all_tell_th
         let length: usize = replica_client.line()[1..].parse().unwrap();
         replica_client.take(length + 2).contains("master_link_status:up").then_some(())
     });
-    assert!(sentinel.conf().contains(&format!("sentinel known-replica m 127.0.0.1 {}\n", replica.port)));
+    let line = format!("sentinel known-replica m 127.0.0.1 {}\n", replica.port);
+    until("the replica is in the file", || sentinel.conf().contains(&line).then_some(()));
 
     let mut subscriber = sentinel.client();
     subscriber.send(b"SUBSCRIBE +switch-master\r\n");

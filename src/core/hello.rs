@@ -178,7 +178,7 @@ impl Sentinel {
             self.drop_squatters(&hello.addr, hello.run_id);
             self.add_peer(now, id, hello.run_id, &hello.addr);
         }
-        self.out.mark_dirty();
+        self.save_soon();
         let peer = self.masters.get(&id)?.peers.values().find(|peer| peer.run_id == hello.run_id)?;
         Some(peer.id)
     }

@@ -242,7 +242,7 @@ impl Sentinel {
         let text = self.out.replica(master, &master.replicas[&replica]);
         self.out.event(Level::Notice, "+slave", text);
         self.claims.touch();
-        self.out.mark_dirty();
+        self.save_soon();
     }
 
     pub(super) fn drop_replica(&mut self, id: MasterId, replica: ReplicaId) {

@@ -13,8 +13,10 @@ pub(super) struct Outbox {
     telling: Vec<ConnId>,
     /// Scripts to be queued with the next cron, as argument lists, in the order of what they tell.
     pub scripts: Vec<Vec<String>>,
-    /// Something durable changed since the last `Save` left.
+    /// Something durable changed since the last `Save` left, and what is queued may rest on it.
     dirty: bool,
+    /// Something durable changed on which nothing rests: it is saved with the next that does, or after a while.
+    gathering: bool,
     /// Saves fail; what is composed meanwhile tells only what is on disk.
     pub save_failing: bool,
     /// Whether addresses are announced by name.
@@ -29,6 +31,7 @@ impl Outbox {
     /// `Save` overtakes whatever is queued: one save covers everything that changed in this turn.
     pub fn poll(&mut self) -> Option<Effect> {
         if std::mem::take(&mut self.dirty) {
+            self.gathering = false;
             return Some(Effect::Save);
         }
         let effect = self.queue.pop_front();
@@ -57,8 +60,16 @@ impl Outbox {
     }
 
     /// How much there is of everything; it changes with whatever is added.
-    pub fn fill(&self) -> (usize, usize, bool) {
-        (self.queue.len(), self.scripts.len(), self.dirty)
+    pub fn fill(&self) -> (usize, usize, bool, bool) {
+        (self.queue.len(), self.scripts.len(), self.dirty, self.gathering)
+    }
+
+    pub fn gather(&mut self) {
+        self.gathering = true;
+    }
+
+    pub fn is_gathering(&self) -> bool {
+        self.gathering
     }
 
     pub fn mark_dirty(&mut self) {

@@ -84,6 +84,13 @@ struct Shell {
 }
 
 impl Shell {
+    /// Ends the loop; what is not yet saved is saved first.
+    fn stop(&mut self, reactor: &mut Reactor) {
+        self.desk.sentinel.save_gathered();
+        self.drain(reactor);
+        reactor.stop();
+    }
+
     /// Executes effects until none is left. `Some(outcome)` of the last save, if there was one.
     fn drain(&mut self, reactor: &mut Reactor) -> Option<bool> {
         let mut saved = None;
@@ -197,7 +204,7 @@ impl Handler for Shell {
             self.desk.stats.loop_usec += u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
         }
         if self.desk.shutdown {
-            reactor.stop();
+            self.stop(reactor);
         }
     }
 
@@ -262,7 +269,7 @@ impl Handler for Shell {
             libc::SIGTERM | libc::SIGINT => {
                 let name = if signal == libc::SIGINT { "SIGINT" } else { "SIGTERM" };
                 warn!("Received {name}, shutting down...");
-                reactor.stop();
+                self.stop(reactor);
             }
             libc::SIGHUP if self.desk.options.tls.is_on() => {
                 self.tls.reload(&self.desk.options.tls);
