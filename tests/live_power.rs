@@ -174,9 +174,12 @@ fn a_power_cut_at_any_step_of_a_save_leaves_a_file_that_starts_and_takes_nothing
         let wanted = Epochs::of(&String::from_utf8_lossy(&folder[FILE]), NAME);
         assert_eq!(live::master_field(&sentinel, NAME, "config-epoch"), wanted.config.to_string());
         sentinel.kill();
+        // What the power cut left beside the file is gone with the start.
         for name in folder.keys() {
-            std::fs::remove_file(conf.with_file_name(name)).expect("what was written");
+            let there = conf.with_file_name(name);
+            assert_eq!(there.exists(), name == FILE, "{name}");
         }
+        std::fs::remove_file(&conf).expect("the file");
     }
 
     // A checker that finds nothing wrong with a broken saver would be none.

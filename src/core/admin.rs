@@ -24,8 +24,11 @@ impl Sentinel {
             failover_timeout: self.tunables.default_failover_timeout,
             ..Settings::with_quorum(quorum)
         };
-        // It may have been known and voted for before a REMOVE, and a crash may come: votes are given in epochs yet to come.
-        self.add_master(now, name, addr, settings, (0, self.current_epoch));
+        let id = self.add_master(now, name, addr, settings, (0, 0));
+        if let Some(master) = self.masters.get_mut(&id) {
+            // It may have been known and voted for before a REMOVE: votes are given in epochs yet to come.
+            master.withdrawn_epoch = self.current_epoch;
+        }
         self.out.mark_dirty();
         self.check_invariants();
         Ok(())
@@ -290,7 +293,8 @@ impl Sentinel {
             port: current.port,
             settings: master.settings.clone(),
             config_epoch: master.config_epoch,
-            leader_epoch: master.leader_epoch,
+            // No vote is given in an epoch that was withdrawn, also after a restart.
+            leader_epoch: master.leader_epoch.max(master.withdrawn_epoch),
             known_replicas,
             known_peers,
         }

@@ -9,7 +9,7 @@ use super::effect::{Effect, Level};
 use super::failover::{Cause, Failover, Step};
 use super::handover::Handover;
 use super::ids::{MasterId, RunId};
-use super::model::{Master, Peer};
+use super::model::{Master, Peer, Role};
 use super::report::Trigger;
 use super::snapshot::Snapshot;
 use super::{Plant, SAVE_RETRY, Sentinel, majority};
@@ -209,12 +209,20 @@ impl Sentinel {
             return self.wait_forced(now, id);
         }
         let master = &self.masters[&id];
+        let Some(failover) = &master.failover else { return false };
         let unheard = master.peers.values().filter(|peer| peer.answered < Some(epoch)).count();
         let lost = mine + unheard < needed && !self.planted(Plant::OwnTimers);
         if !lost && waited <= self.election_patience(master) {
             return false;
         }
-        let nobody_won = nobody_won(master, epoch);
+        // Early, only proof will do. When the time of an election is over, whoever won it without our knowing would have got
+        // somewhere by now; then those who are down, and were silent before it began, are taken to have given no vote in it.
+        // Without a living majority another attempt could not win either, and nothing presses.
+        let living = 1 + master.peers.values().filter(|peer| peer.sdown.is_none()).count();
+        let over = waited > self.election_patience(master) && living >= needed && !got_anywhere(master, epoch);
+        let began = failover.started;
+        let was_gone = |peer: &Peer| over && peer.sdown.is_some() && self.links[&peer.link].last_pong < began;
+        let nobody_won = nobody_won(master, epoch, was_gone);
         let text = format!(
             "Election for {} in epoch {epoch}: {mine} of {needed} votes after {waited} ms, {unheard} of {} not heard{}",
             master.name,
@@ -327,14 +335,20 @@ impl Sentinel {
     }
 }
 
-/// For every candidate, the votes known and all voters of whom nothing is known stay below the majority.
-fn nobody_won(master: &Master, epoch: u64) -> bool {
+/// Something shows that a failover in this epoch went on.
+fn got_anywhere(master: &Master, epoch: u64) -> bool {
+    master.config_epoch >= epoch || master.replicas.values().any(|replica| replica.node.role_reported == Role::Master)
+}
+
+/// For every candidate, the votes known and all voters of whom nothing is known stay below the majority; but for those that
+/// `was_gone` names, who cannot have voted.
+fn nobody_won(master: &Master, epoch: u64, was_gone: impl Fn(&Peer) -> bool) -> bool {
     let mut votes: BTreeMap<RunId, usize> = BTreeMap::new();
     let mut unknown = 0;
     for peer in master.peers.values() {
         match peer.vote {
             Some((candidate, at)) if at == epoch => *votes.entry(candidate).or_default() += 1,
-            _ => unknown += usize::from(peer.abstained < Some(epoch)),
+            _ => unknown += usize::from(peer.abstained < Some(epoch) && !was_gone(peer)),
         }
     }
     if let (Some(candidate), true) = (master.leader, master.leader_epoch == epoch) {
