@@ -446,6 +446,7 @@ impl Replica {
             id,
             node,
             priority: 100,
+            priority_told: false,
             offset: 0,
             master_addr: None,
             master_addr_changed: now,
@@ -473,6 +474,7 @@ impl Replica {
             }
         }
         self.link_up = report.link_up.unwrap_or(false);
+        self.priority_told |= report.priority.is_some();
         self.priority = report.priority.unwrap_or(self.priority);
         self.offset = report.offset.unwrap_or(self.offset);
         self.announced = report.announced.unwrap_or(self.announced);

@@ -111,6 +111,8 @@ pub struct Replica {
     pub id: ReplicaId,
     pub node: Node,
     pub priority: u32,
+    /// It has said so; a master says none.
+    pub priority_told: bool,
     pub offset: u64,
     /// Whom it says it follows; `None` while unknown.
     pub master_addr: Option<Addr>,

@@ -8,7 +8,8 @@ use crate::base::Millis;
 
 impl Sentinel {
     /// Replicas that may be promoted, the best one first: whole before never synced, made a master already before replicas,
-    /// low priority, large offset, small run id, known before unknown.
+    /// those whose priority is known before those that never told one, low priority, large offset, small run id, known before
+    /// unknown.
     pub(super) fn candidates(&self, now: Millis, master: &Master) -> Vec<ReplicaId> {
         let mut fit: Vec<&Replica> =
             master.replicas.values().filter(|replica| self.objection(now, master, replica).is_none()).collect();
@@ -16,7 +17,7 @@ impl Sentinel {
             let run_id = replica.node.run_id;
             let untouched = !promoted_by_another(master, replica);
             let offset = std::cmp::Reverse(replica.offset);
-            (replica.first_sync, untouched, replica.priority, offset, run_id.is_none(), run_id)
+            (replica.first_sync, untouched, !replica.priority_told, replica.priority, offset, run_id.is_none(), run_id)
         });
         fit.iter().map(|replica| replica.id).collect()
     }

@@ -10,7 +10,7 @@
 //!
 //! The slot is one save and two ways. One way at most lies between our learning of the objective death and the learning of
 //! the one before us, because each asks all when it notices; another, at most, until its question is here. Half of the
-//! save, half of each way (a question goes one way only) and [`SLACK`] are the margin for what was not measured.
+//! save (more, while few were measured), half of each way (a question goes one way only) and [`SLACK`] are the margin for what was not measured.
 //!
 //! Nobody tells its slot, and they need not be equal. Where the first lives, all that counts is that each of the others
 //! waits long enough. Where the first is dead, the second starts after one slot of its own and the third after two: they
@@ -40,17 +40,30 @@ const SAVES_FALL: u64 = 16;
 
 /// A duration that was measured now and then, ms: it rises at once and falls slowly, for a slot must cover the slow ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measured(u64);
+pub struct Measured {
+    ms: u64,
+    /// How often, up to [`ENOUGH`].
+    times: u64,
+}
+
+/// So many measurements are enough to have seen a slow one.
+const ENOUGH: u64 = 3;
 
 impl Measured {
     fn note(&mut self, took: u64, fall: u64) {
         let took = took.min(SLOT_MOST);
-        self.0 = if took >= self.0 { took } else { self.0 - (self.0 - took).div_ceil(fall) };
+        self.ms = if took >= self.ms { took } else { self.ms - (self.ms - took).div_ceil(fall) };
+        self.times = (self.times + 1).min(ENOUGH);
     }
 
     #[must_use]
     pub fn ms(self) -> u64 {
-        self.0
+        self.ms
+    }
+
+    /// With a margin for what was not seen yet: half of it, and the whole of it more for each measurement that is wanting.
+    fn with_margin(self) -> u64 {
+        self.ms + self.ms / 2 + self.ms * (ENOUGH - self.times)
     }
 }
 
@@ -60,8 +73,9 @@ impl Sentinel {
         let live = master.peers.values().filter(|peer| peer.sdown.is_none());
         let links = || live.clone().filter_map(|peer| self.links.get(&peer.link));
         let way = links().map(|link| link.way.ms()).max().unwrap_or(0);
-        let save = links().map(|link| link.peer_save.ms()).fold(self.save.ms(), u64::max);
-        (save + save / 2 + 2 * way + SLACK).clamp(SLOT_LEAST, SLOT_MOST)
+        let theirs = links().map(|link| link.peer_save.ms()).max().unwrap_or(0);
+        let save = self.save.with_margin().max(theirs + theirs / 2);
+        (save + 2 * way + SLACK).clamp(SLOT_LEAST, SLOT_MOST)
     }
 
     /// How long those before us are left alone with the objective death of the master, ms: the live voters, we and the peers
