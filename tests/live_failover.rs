@@ -17,8 +17,10 @@ fn a_killed_master_is_replaced_and_becomes_a_replica_when_it_returns() {
     let mut group = live::start(plan);
     let events = events(&group);
     let old = group.ports[0];
-    assert_eq!(Conn::to(old).cmd(&["SET", "kept", "1"]), Reply::Simple(b"OK".to_vec()));
-    assert_eq!(Conn::to(old).cmd(&["WAIT", "2", "20000"]), Reply::Integer(2));
+    // On one connection: WAIT waits for the writes of its own.
+    let mut writer = Conn::to(old);
+    assert_eq!(writer.cmd(&["SET", "kept", "1"]), Reply::Simple(b"OK".to_vec()));
+    assert_eq!(writer.cmd(&["WAIT", "2", "20000"]), Reply::Integer(2));
     group.kill(old);
     let new = group.wait_switched(LIMIT, old);
     let alive: Vec<u16> = group.ports.iter().copied().filter(|&port| port != old && port != new).collect();

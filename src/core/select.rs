@@ -61,6 +61,12 @@ impl Sentinel {
         if replica.priority == 0 && !self.planted(Plant::PromotePriorityZero) {
             return Some("its priority is 0".into());
         }
+        // One that has not followed our master yet has another's data, or that of an earlier life. Where the master lives there
+        // is time to wait for it; where it is dead, this may be all there is.
+        let astray = replica.node.role_reported == Role::Master && !promoted_by_another(master, replica);
+        if astray && master.node.sdown.is_none() {
+            return Some("it says that it is a master itself".into());
+        }
         // SDOWN may come late, after TILT or a pause: then the replicas were cut off long before it, and would all be refused
         // for ever. So what counts is how long the master has been silent, where that is longer.
         let silent_since = |since: Millis| since.min(master.last_alive(&self.links[&master.node.link]));
