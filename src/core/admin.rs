@@ -10,6 +10,10 @@ use super::{Sentinel, current_addr};
 use crate::base::Millis;
 use std::collections::BTreeMap;
 
+/// For so long after `SENTINEL REMOVE`, ms, what servers repeat may be of the time before it: a replica hands on what was
+/// published at its master while it synchronised.
+const FORMER_LIFE: u64 = 5_000;
+
 impl Sentinel {
     /// `SENTINEL MONITOR`. The host must be numeric unless `resolve-hostnames` is on.
     pub fn monitor(&mut self, now: Millis, name: &str, host: &str, port: u16, quorum: u32) -> Result<(), MonitorError> {
@@ -133,6 +137,8 @@ impl Sentinel {
             self.drop_replica(id, replica);
         }
         if let Some(master) = self.masters.remove(&id) {
+            self.former.retain(|_, &mut (_, until)| now < until);
+            self.former.insert(master.name.clone(), (master.config_epoch, now + FORMER_LIFE));
             self.unplan(&master);
             self.names.remove(&master.name);
             self.leave_link(master.node.link, id);

@@ -72,23 +72,34 @@ pub(super) fn compose(
     format!("{ip},{port},{run_id},{current_epoch},{name},{master_ip},{master_port},{config_epoch}").into_bytes()
 }
 
+/// Where a hello came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// The peer told us itself, and just now.
+    FromPeer,
+    /// A server handed it on; it may be old.
+    FromServer,
+}
+
 impl Sentinel {
     /// A hello that a peer published to us directly. Malformed and foreign ones are ignored.
     pub fn hello(&mut self, now: Millis, payload: &[u8]) {
         self.notice_gap(now);
-        self.take_payload(now, payload);
+        self.take_payload(now, payload, Heard::FromPeer);
         self.check_invariants();
     }
 
     /// What came on the hello channel, ours or a server's.
-    pub(super) fn take_payload(&mut self, now: Millis, payload: &[u8]) {
+    pub(super) fn take_payload(&mut self, now: Millis, payload: &[u8], heard: Heard) {
         match Hello::parse(payload) {
-            Some(hello) if self.is_credible(hello.current_epoch.max(hello.config_epoch)) => self.take_hello(now, hello),
+            Some(hello) if self.is_credible(hello.current_epoch.max(hello.config_epoch)) => {
+                self.take_hello(now, hello, heard)
+            }
             _ => self.report_no_hello(now, payload),
         }
     }
 
-    fn take_hello(&mut self, now: Millis, hello: Hello) {
+    fn take_hello(&mut self, now: Millis, hello: Hello, heard: Heard) {
         if hello.run_id == self.identity.myid {
             self.report_own_id(now, &hello);
             return;
@@ -107,7 +118,16 @@ impl Sentinel {
         }
         // A configuration cannot be newer than the epoch it was agreed in.
         self.adopt_epoch(hello.current_epoch.max(hello.config_epoch));
-        self.adopt_config(now, id, peer, hello);
+        if heard == Heard::FromPeer || !self.is_of_former_life(now, hello) {
+            self.adopt_config(now, id, peer, hello);
+        }
+    }
+
+    /// The operator has removed this master and monitors it anew, and here a server repeats what was true before that. If it
+    /// still is, whoever says so tells us itself as soon as it knows us.
+    fn is_of_former_life(&self, now: Millis, hello: &Hello) -> bool {
+        let former = self.former.get(hello.master_name.as_str());
+        former.is_some_and(|&(epoch, until)| now < until && hello.config_epoch <= epoch)
     }
 
     /// Our own words come back to us from every server. One that names an address that is not ours is another's.

@@ -1,6 +1,7 @@
 //! What comes back on the links.
 
 use super::effect::Level;
+use super::hello::Heard;
 use super::ids::{ConnId, LinkId, MasterId, PeerId, RunId};
 use super::link::HELLO_CHANNEL;
 use super::model::{Conn, Expect, Owner};
@@ -272,7 +273,7 @@ impl Sentinel {
                 link.pubsub_free_redial = true;
             }
             (b"message", Reply::Bulk(payload)) => {
-                self.take_payload(now, payload);
+                self.take_payload(now, payload, Heard::FromServer);
             }
             _ => {}
         }
