@@ -109,6 +109,10 @@ pub fn pid(guard: &Guard) -> u32 {
 pub fn make_noise(sentinel: &Sentinel, size: usize) {
     let name = format!("{}-{size}", "n".repeat(size));
     let mut client = sentinel.client();
-    assert_eq!(client.ask(&format!("SENTINEL MONITOR {name} 127.0.0.1 1 1")), "+OK");
-    assert_eq!(client.ask(&format!("SENTINEL REMOVE {name}")), "+OK");
+    // Not inline: a line has bounds.
+    for words in [&["SENTINEL", "MONITOR", &name, "127.0.0.1", "1", "1"][..], &["SENTINEL", "REMOVE", &name]] {
+        let bulks: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+        client.send(format!("*{}\r\n{bulks}", words.len()).as_bytes());
+        assert_eq!(client.line(), "+OK");
+    }
 }
