@@ -55,6 +55,8 @@ pub struct Sockets {
     limits: RequestLimits,
     /// The last one looked at in this round of [`Sockets::look_through`], and when that was.
     looked_at: Option<Token>,
+    /// The last of this round.
+    round_ends: Option<Token>,
     looked: Millis,
     /// Clients times ms that have passed and are no whole look yet.
     owed: usize,
@@ -345,9 +347,14 @@ impl Sockets {
         self.owed %= ROUND as usize;
         let idle_ms = u64::from(desk.options.timeout) * 1000;
         let start = self.looked_at.map_or(Bound::Unbounded, Bound::Excluded);
+        // A round ends with whoever was there when it began: those who come all the time must not keep the others out of it.
+        if self.looked_at.is_none() {
+            self.round_ends = self.by_stream.last_key_value().map(|(&stream, _)| stream);
+        }
+        let end = self.round_ends.map_or(Bound::Unbounded, Bound::Included);
         let mut late = Vec::new();
         let mut seen = 0;
-        for (&stream, socket) in self.by_stream.range_mut((start, Bound::Unbounded)).take(count) {
+        for (&stream, socket) in self.by_stream.range_mut((start, end)).take(count) {
             seen += 1;
             self.looked_at = Some(stream);
             desk.clients.note_peaks(socket.client);
