@@ -138,7 +138,9 @@ impl Sentinel {
         }
         if let Some(master) = self.masters.remove(&id) {
             self.former.retain(|_, &mut (_, until)| now < until);
-            self.former.insert(master.name.clone(), (master.config_epoch, now + FORMER_LIFE));
+            // It may have come and gone several times; the latest failover of all its lives counts.
+            let earlier = self.former.get(&master.name).map_or(0, |&(epoch, _)| epoch);
+            self.former.insert(master.name.clone(), (earlier.max(master.config_epoch), now + FORMER_LIFE));
             self.unplan(&master);
             self.names.remove(&master.name);
             self.leave_link(master.node.link, id);
