@@ -10,8 +10,8 @@ use super::{Sentinel, current_addr};
 use crate::base::Millis;
 use std::collections::BTreeMap;
 
-/// For so long after `SENTINEL REMOVE`, ms, what servers repeat may be of the time before it: a replica hands on what was
-/// published at its master while it synchronised.
+/// For so long after `SENTINEL MONITOR`, ms, what servers repeat may be of the time before a `SENTINEL REMOVE`: a replica hands
+/// on what was published at its master while it synchronised.
 const FORMER_LIFE: u64 = 5_000;
 
 impl Sentinel {
@@ -32,6 +32,7 @@ impl Sentinel {
         if let Some(master) = self.masters.get_mut(&id) {
             // It may have been known and voted for before a REMOVE: votes are given in epochs yet to come.
             master.withdrawn_epoch = self.current_epoch;
+            master.former_life = (self.current_epoch > 0).then_some((self.current_epoch, now + FORMER_LIFE));
         }
         self.out.mark_dirty();
         self.check_invariants();
@@ -50,6 +51,7 @@ impl Sentinel {
             settings,
             config_epoch: epochs.0,
             hushed_until: None,
+            former_life: None,
             durable_config_epoch: epochs.0,
             leader: None,
             leader_epoch: epochs.1,
@@ -100,6 +102,13 @@ impl Sentinel {
         if let Some(master) = self.masters.get_mut(&id).filter(|master| master.config_epoch > 0) {
             master.hushed_until = Some(now + publish_period);
         }
+        // A vote and no configuration: monitored anew, and stopped soon after.
+        if saved.config_epoch == 0
+            && saved.leader_epoch > 0
+            && let Some(master) = self.masters.get_mut(&id)
+        {
+            master.former_life = Some((saved.leader_epoch, now + FORMER_LIFE));
+        }
         for (host, port) in &saved.known_replicas {
             let Some(replica) = self.locate(Addr::new(host, *port)) else { continue };
             let known = self.masters[&id].replicas.values().any(|known| known.node.addr.same(&replica));
@@ -137,10 +146,6 @@ impl Sentinel {
             self.drop_replica(id, replica);
         }
         if let Some(master) = self.masters.remove(&id) {
-            self.former.retain(|_, &mut (_, until)| now < until);
-            // It may have come and gone several times; the latest failover of all its lives counts.
-            let earlier = self.former.get(&master.name).map_or(0, |&(epoch, _)| epoch);
-            self.former.insert(master.name.clone(), (earlier.max(master.config_epoch), now + FORMER_LIFE));
             self.unplan(&master);
             self.names.remove(&master.name);
             self.leave_link(master.node.link, id);

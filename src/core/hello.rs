@@ -118,16 +118,16 @@ impl Sentinel {
         }
         // A configuration cannot be newer than the epoch it was agreed in.
         self.adopt_epoch(hello.current_epoch.max(hello.config_epoch));
-        if heard == Heard::FromPeer || !self.is_of_former_life(now, hello) {
+        if heard == Heard::FromPeer || !self.may_be_of_former_life(now, id, hello) {
             self.adopt_config(now, id, peer, hello);
         }
     }
 
-    /// The operator has removed this master and monitors it anew, and here a server repeats what was true before that. If it
+    /// An operator has removed this master and monitors it anew, and here a server repeats what was true before that. If it
     /// still is, whoever says so tells us itself as soon as it knows us.
-    fn is_of_former_life(&self, now: Millis, hello: &Hello) -> bool {
-        let former = self.former.get(hello.master_name.as_str());
-        former.is_some_and(|&(epoch, until)| now < until && hello.config_epoch <= epoch)
+    fn may_be_of_former_life(&self, now: Millis, id: MasterId, hello: &Hello) -> bool {
+        let former = self.masters.get(&id).and_then(|master| master.former_life);
+        former.is_some_and(|(epoch, until)| now < until && hello.config_epoch <= epoch)
     }
 
     /// Our own words come back to us from every server. One that names an address that is not ours is another's.

@@ -93,8 +93,6 @@ pub struct Sentinel {
     peer_links: BTreeMap<RunId, LinkId>,
     /// Names with the last address that was found for them.
     known_names: BTreeMap<Box<str>, IpAddr>,
-    /// Masters that were removed a moment ago: the config epoch of each, and until when it matters.
-    former: BTreeMap<Box<str>, (u64, Millis)>,
     /// Names that could not be looked up the last time, so that the log says it once.
     lost_names: BTreeSet<Box<str>>,
     conns: BTreeMap<ConnId, (LinkId, ConnKind)>,
@@ -148,7 +146,6 @@ impl Sentinel {
             peer_links: BTreeMap::new(),
             known_names: BTreeMap::new(),
             lost_names: BTreeSet::new(),
-            former: BTreeMap::new(),
             conns: BTreeMap::new(),
             out: Outbox::new(snapshot.options.announce_hostnames),
             random: Random::seeded(seed),

@@ -70,6 +70,8 @@ pub struct Master {
     pub config_epoch: u64,
     /// Until then servers are not told our configuration, only peers: it comes out of the file of an earlier life.
     pub hushed_until: Option<Millis>,
+    /// Monitored a moment ago: the epochs up to this one may be of a former life of the name, and until when that matters.
+    pub former_life: Option<(u64, Millis)>,
     /// The config epoch that is on disk.
     pub durable_config_epoch: u64,
     /// Our vote: for whom (unknown after a restart) and in which epoch.
