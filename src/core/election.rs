@@ -199,7 +199,7 @@ impl Sentinel {
         }
         let needed = majority(master).max(master.settings.quorum as usize);
         let (mine, needed) = self.planted_count(master, epoch, (master.votes_for(me, epoch), needed));
-        let (forced, waited) = (failover.forced, now.since(failover.changed));
+        let (forced, waited, began) = (failover.forced, now.since(failover.changed), failover.started);
         self.note_count(id, mine, needed);
         if mine >= needed {
             self.elected(now, id);
@@ -209,7 +209,6 @@ impl Sentinel {
             return self.wait_forced(now, id);
         }
         let master = &self.masters[&id];
-        let Some(failover) = &master.failover else { return false };
         let unheard = master.peers.values().filter(|peer| peer.answered < Some(epoch)).count();
         let lost = mine + unheard < needed && !self.planted(Plant::OwnTimers);
         if !lost && waited <= self.election_patience(master) {
@@ -220,7 +219,6 @@ impl Sentinel {
         // Without a living majority another attempt could not win either, and nothing presses.
         let living = 1 + master.peers.values().filter(|peer| peer.sdown.is_none()).count();
         let over = waited > self.election_patience(master) && living >= needed && !got_anywhere(master, epoch);
-        let began = failover.started;
         let was_gone = |peer: &Peer| over && peer.sdown.is_some() && self.links[&peer.link].last_pong < began;
         let nobody_won = nobody_won(master, epoch, was_gone);
         let text = format!(
