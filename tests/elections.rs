@@ -200,10 +200,7 @@ fn on_fast_disks_and_short_links_one_candidate_stands() {
 #[test]
 fn on_slow_disks_one_candidate_stands() {
     nobody_collides("slow disks", SLOW_DISKS);
-    // Two saves in a row come near the most that a slot lasts there, and whoever has measured few has seen no slow one.
-    let laps = many(|seed| one_death(seed, SICK_DISKS, None));
-    let unclean = unclean("sick disks", &laps);
-    assert!(unclean.len() * 50 <= laps.len(), "seeds {unclean:?}");
+    nobody_collides("sick disks", SICK_DISKS);
 }
 
 #[test]

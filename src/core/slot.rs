@@ -47,7 +47,7 @@ pub struct Measured {
 }
 
 /// So many measurements are enough to have seen a slow one.
-const ENOUGH: u64 = 3;
+const ENOUGH: u64 = 5;
 
 impl Measured {
     fn note(&mut self, took: u64, fall: u64) {
