@@ -1,5 +1,6 @@
 //! What the script is played to: three pairs of one redis-sentinel and one watchfire each.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -126,10 +127,13 @@ fn add_failover(pair: &mut Pair) {
         });
         servers.push((old, new, ask(new, &["INFO"]).map(|info| text(&info))));
     }
-    let (stage, all) = (Rc::clone(&standin), servers.clone());
+    let subscribed = |standin: &StandIn, port| standin.calls(port).get("subscribe").copied().unwrap_or_default();
+    let before = Rc::new(RefCell::new(Vec::new()));
+    let (stage, all, noted) = (Rc::clone(&standin), servers.clone(), Rc::clone(&before));
     pair.deeds.push((
         "stage a failover",
         Box::new(move || {
+            *noted.borrow_mut() = all.iter().map(|(_, new, _)| subscribed(&stage, *new)).collect();
             for (old, new, as_replica) in &all {
                 stage.replicate(*old, None);
                 stage.replicate(*new, Some(*old));
@@ -138,6 +142,16 @@ fn add_failover(pair: &mut Pair) {
                     info_of(*old).get("connected_slaves").is_some_and(|count| count == "1")
                 });
                 stage.lie(*new, as_replica.as_deref());
+            }
+        }),
+    ));
+    let (stage, all) = (Rc::clone(&standin), servers.clone());
+    pair.deeds.push((
+        "see the cut link back",
+        Box::new(move || {
+            for ((_, new, _), before) in all.iter().zip(before.borrow().iter()) {
+                // Once when the replica was met, and again behind the transaction that cut the link.
+                wait_for(LIMIT, "the second subscription", || subscribed(&stage, *new) >= before + 2);
             }
         }),
     ));
