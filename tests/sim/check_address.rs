@@ -3,31 +3,31 @@
 //! The same exceptions as in `check_leader`, excused but counted.
 
 use super::check_leader::failover;
-use super::facts::{Checker, Fact, Seen};
+use super::facts::{Census, Checker, Fact, Seen};
+use super::groups;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct OneAddress {
     /// Operators are no excuse.
     strict: bool,
-    /// How many Sentinels one has to know.
-    all: usize,
+    census: Census,
     /// Votes up to this epoch may be forgotten.
     forgotten: u64,
     addresses: BTreeMap<(String, u64), (String, usize)>,
-    forced: BTreeSet<u64>,
+    forced: BTreeSet<(&'static str, u64)>,
     excused: u64,
 }
 
 impl OneAddress {
-    pub fn new(strict: bool, all: usize) -> OneAddress {
-        OneAddress { strict, all, forgotten: 0, addresses: BTreeMap::new(), forced: BTreeSet::new(), excused: 0 }
+    pub fn new(strict: bool, census: Census) -> OneAddress {
+        OneAddress { strict, census, forgotten: 0, addresses: BTreeMap::new(), forced: BTreeSet::new(), excused: 0 }
     }
 
-    fn excuse(&mut self, seen: &Seen) {
-        if let Some((epoch, forced)) = failover(seen)
-            && (forced || seen.knows_few(self.all))
+    fn excuse(&mut self, seen: &Seen, name: &'static str) {
+        if let Some((epoch, forced)) = failover(seen, name)
+            && (forced || self.census.knows_few(seen, name))
         {
-            self.forced.insert(epoch);
+            self.forced.insert((name, epoch));
         }
     }
 
@@ -38,8 +38,9 @@ impl OneAddress {
             return Ok(());
         }
         // Epoch 0 comes from no failover: an operator wrote it, with whatever address was right that day.
-        let by_hand = epoch == 0 && self.all > 0;
-        let by_force = (self.forced.contains(&epoch) && !self.strict) || by_hand;
+        let by_hand = epoch == 0 && self.census.forgetful;
+        let forced = groups::known(master).is_some_and(|name| self.forced.contains(&(name, epoch)));
+        let by_force = (forced && !self.strict) || by_hand;
         if by_force || epoch <= self.forgotten {
             self.excused += 1;
             return Ok(());
@@ -65,14 +66,17 @@ impl Checker for OneAddress {
                 let address = format!("{}:{}", master.host, master.port);
                 self.claim(seen.who, &master.name, master.config_epoch, &address, "file")
             }),
-            Fact::TurnEnds => {
-                self.excuse(seen);
-                let Some(master) = seen.master() else { return Ok(()) };
+            Fact::TurnEnds => seen.sentinel.masters().try_for_each(|master| {
+                if let Some(name) = groups::known(&master.name) {
+                    self.excuse(seen, name);
+                }
                 let address = seen.sentinel.current_addr(master).to_string();
                 self.claim(seen.who, &master.name, master.config_epoch, &address, "memory")
-            }
-            Fact::Event { channel: "+elected-leader", .. } => {
-                self.excuse(seen);
+            }),
+            Fact::Event { channel: "+elected-leader", payload } => {
+                if let Some(name) = groups::told(payload) {
+                    self.excuse(seen, name);
+                }
                 Ok(())
             }
             _ => Ok(()),

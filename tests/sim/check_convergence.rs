@@ -1,16 +1,16 @@
-//! After healing: all Sentinels name one address, that server is master, all other servers are its replicas.
+//! After healing: all Sentinels that monitor a master name one address, that server is master, and all its other servers are
+//! its replicas.
 
-use super::node::GROUP;
 use super::server::{Link, Role, Server, State};
 use watchfire::core::Sentinel;
 
 /// Says what is still missing.
-pub fn group_at_rest(sentinels: &[(usize, &Sentinel)], servers: &[Server]) -> Result<(), String> {
+pub fn group_at_rest(name: &str, sentinels: &[(usize, &Sentinel)], servers: &[Server]) -> Result<(), String> {
     let mut named: Option<(String, String)> = None;
     for (who, sentinel) in sentinels {
         let who = format!("s{}", who + 1);
-        let Some(master) = sentinel.master_by_name(GROUP.as_bytes()) else {
-            return Err(format!("{who} knows no {GROUP}"));
+        let Some(master) = sentinel.master_by_name(name.as_bytes()) else {
+            return Err(format!("{who} knows no {name}"));
         };
         let address = sentinel.current_addr(master).to_string();
         match &named {

@@ -1,31 +1,45 @@
-//! Epochs never go back: in memory within one life of a process, and on disk across all of them.
+//! Epochs never go back: in memory within one life of a process, and on disk across all of them. The current epoch is one per
+//! Sentinel; the epochs of a configuration and of the vote are one per master.
 
 use super::facts::{Checker, Fact, Seen};
+use super::groups;
 use std::collections::BTreeMap;
 
-#[derive(Clone, Copy, Debug, Default)]
+/// What one place, a memory or a disk, has held last.
+#[derive(Debug, Default)]
 struct Epochs {
     current: u64,
-    config: u64,
-    vote: u64,
+    /// By master: of its configuration, and of our vote about it.
+    masters: BTreeMap<&'static str, (u64, u64)>,
 }
 
 impl Epochs {
-    /// The first of `self` that lies behind `before`.
-    fn behind(self, before: Epochs) -> Option<String> {
-        [
-            ("current epoch", before.current, self.current),
-            ("config epoch", before.config, self.config),
-            ("epoch of its vote", before.vote, self.vote),
-        ]
-        .into_iter()
-        .find(|(_, before, now)| now < before)
-        .map(|(which, before, now)| format!("{which} went from {before} back to {now}"))
+    /// Goes on to what it holds now.
+    fn go_on<'a>(&mut self, current: u64, now: impl Iterator<Item = (&'a str, u64, u64)>) -> Result<(), String> {
+        forward("current epoch", "", &mut self.current, current)?;
+        // A master that an operator has removed begins anew.
+        let before = std::mem::take(&mut self.masters);
+        for (name, config, vote) in now.filter_map(|(name, config, vote)| Some((groups::known(name)?, config, vote))) {
+            let mut epochs = before.get(name).copied().unwrap_or((config, vote));
+            forward("config epoch of ", name, &mut epochs.0, config)?;
+            forward("epoch of the vote about ", name, &mut epochs.1, vote)?;
+            self.masters.insert(name, epochs);
+        }
+        Ok(())
     }
+}
+
+fn forward(which: &str, name: &str, before: &mut u64, now: u64) -> Result<(), String> {
+    if now < *before {
+        return Err(format!("the {which}{name} went from {before} back to {now}"));
+    }
+    *before = now;
+    Ok(())
 }
 
 #[derive(Default)]
 pub struct EpochsForward {
+    /// With the life of the process.
     memory: BTreeMap<usize, (u64, Epochs)>,
     disk: BTreeMap<usize, Epochs>,
 }
@@ -42,43 +56,32 @@ impl Checker for EpochsForward {
                 self.disk.remove(&seen.who);
                 Ok(())
             }
-            Fact::Removed => {
+            Fact::Removed { name } => {
                 // Its configuration starts anew. Votes do not: they were given.
                 let on_disk = self.disk.get_mut(&seen.who).into_iter();
                 let in_memory = self.memory.get_mut(&seen.who).map(|(_, epochs)| epochs).into_iter();
-                on_disk.chain(in_memory).for_each(|epochs| epochs.config = 0);
+                on_disk
+                    .chain(in_memory)
+                    .filter_map(|epochs| epochs.masters.get_mut(name))
+                    .for_each(|epochs| epochs.0 = 0);
                 Ok(())
             }
             Fact::Started | Fact::Durable { .. } => {
-                let master = seen.disk.masters.first();
-                let now = Epochs {
-                    current: seen.disk.current_epoch,
-                    config: master.map_or(0, |master| master.config_epoch),
-                    vote: master.map_or(0, |master| master.leader_epoch),
-                };
-                let mut before = self.disk.insert(seen.who, now).unwrap_or_default();
-                if master.is_none() {
-                    // An operator has removed it, and all that was known about it.
-                    before = Epochs { current: before.current, ..now };
-                }
-                now.behind(before).map_or(Ok(()), |what| Err(format!("on the disk of s{who} the {what}")))
+                let masters = seen.disk.masters.iter();
+                let now = masters.map(|master| (&*master.name, master.config_epoch, master.leader_epoch));
+                let went = self.disk.entry(seen.who).or_default().go_on(seen.disk.current_epoch, now);
+                went.map_err(|what| format!("on the disk of s{who} {what}"))
             }
             Fact::TurnEnds | Fact::Event { .. } => {
-                let master = seen.master();
-                let now = Epochs {
-                    current: seen.sentinel.current_epoch(),
-                    config: master.map_or(0, |master| master.config_epoch),
-                    // A vote whose save failed is withdrawn, so in memory it may go back; what was told, and
-                    // what the disk holds, may not, and others watch that.
-                    vote: 0,
-                };
-                let mut before = self.memory.insert(seen.who, (seen.life, now));
-                if let (None, Some((_, before))) = (master, &mut before) {
-                    *before = Epochs { current: before.current, ..now };
+                let (life, epochs) = self.memory.entry(seen.who).or_default();
+                if *life != seen.life {
+                    (*life, *epochs) = (seen.life, Epochs::default());
                 }
-                let before = before.filter(|&(life, _)| life == seen.life).map(|(_, epochs)| epochs);
-                let behind = now.behind(before.unwrap_or_default());
-                behind.map_or(Ok(()), |what| Err(format!("in the memory of s{who} the {what}")))
+                // A vote whose save failed is withdrawn, so in memory it may go back; what was told, and what the disk holds,
+                // may not, and others watch that.
+                let now = seen.sentinel.masters().map(|master| (&*master.name, master.config_epoch, 0));
+                let went = epochs.go_on(seen.sentinel.current_epoch(), now);
+                went.map_err(|what| format!("in the memory of s{who} {what}"))
             }
             _ => Ok(()),
         }

@@ -5,24 +5,24 @@
 //! epochs of before may see a second leader; and whoever has met too few of the others since an operator's RESET may take a
 //! few votes for many.
 
-use super::facts::{Checker, Fact, Seen};
+use super::facts::{Census, Checker, Fact, Seen};
+use super::groups;
 use std::collections::BTreeMap;
 
 pub struct OneLeader {
     /// Operators are no excuse.
     strict: bool,
-    /// How many Sentinels one has to know.
-    all: usize,
+    census: Census,
     /// Votes up to this epoch may be forgotten.
     forgotten: u64,
-    /// Who was elected in an epoch, and whether by force.
-    leaders: BTreeMap<u64, (usize, bool)>,
+    /// Who was elected for a master in an epoch, and whether by force.
+    leaders: BTreeMap<(&'static str, u64), (usize, bool)>,
     excused: u64,
 }
 
 impl OneLeader {
-    pub fn new(strict: bool, all: usize) -> OneLeader {
-        OneLeader { strict, all, forgotten: 0, leaders: BTreeMap::new(), excused: 0 }
+    pub fn new(strict: bool, census: Census) -> OneLeader {
+        OneLeader { strict, census, forgotten: 0, leaders: BTreeMap::new(), excused: 0 }
     }
 }
 
@@ -35,10 +35,11 @@ impl Checker for OneLeader {
         if let Fact::Replaced { epoch } = seen.fact {
             self.forgotten = self.forgotten.max(epoch);
         }
-        let Fact::Event { channel: "+elected-leader", .. } = seen.fact else { return Ok(()) };
-        let Some((epoch, forced)) = failover(seen) else { return Ok(()) };
-        let forced = forced || seen.knows_few(self.all);
-        let (first, was_forced) = *self.leaders.entry(epoch).or_insert((seen.who, forced));
+        let Fact::Event { channel: "+elected-leader", payload } = seen.fact else { return Ok(()) };
+        let Some(name) = groups::told(payload) else { return Ok(()) };
+        let Some((epoch, forced)) = failover(seen, name) else { return Ok(()) };
+        let forced = forced || self.census.knows_few(seen, name);
+        let (first, was_forced) = *self.leaders.entry((name, epoch)).or_insert((seen.who, forced));
         if first == seen.who {
             return Ok(());
         }
@@ -47,7 +48,7 @@ impl Checker for OneLeader {
             self.excused += 1;
             return Ok(());
         }
-        Err(format!("s{} and s{} were both elected in epoch {epoch}", first + 1, seen.who + 1))
+        Err(format!("s{} and s{} were both elected for {name} in epoch {epoch}", first + 1, seen.who + 1))
     }
 
     fn excused(&self) -> u64 {
@@ -55,8 +56,8 @@ impl Checker for OneLeader {
     }
 }
 
-/// The failover that this Sentinel runs: its epoch, and whether an operator forced it.
-pub fn failover(seen: &Seen) -> Option<(u64, bool)> {
-    let failover = seen.master()?.failover.as_ref()?;
+/// The failover of this master that this Sentinel runs: its epoch, and whether an operator forced it.
+pub fn failover(seen: &Seen, name: &str) -> Option<(u64, bool)> {
+    let failover = seen.master(name)?.failover.as_ref()?;
     Some((failover.epoch, failover.forced))
 }

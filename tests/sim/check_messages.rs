@@ -39,7 +39,7 @@ impl Checker for BoundedMessages {
 /// Every Sentinel tells every node five things every two seconds (PING, hello, INFO) all the time, and fifteen more are what
 /// the failover itself takes, with questions and the opening of new connections.
 pub fn bound(options: &Options) -> u64 {
-    let nodes = (options.sentinels + options.servers) as u64;
+    let nodes = (options.sentinels + options.servers()) as u64;
     let seconds = (options.down_after + 4_000) / 1_000;
     options.sentinels as u64 * nodes * (15 + 5 * seconds)
 }

@@ -10,16 +10,20 @@ use watchfire::core::RunId;
 
 #[derive(Default)]
 pub struct OneVote {
-    votes: BTreeMap<(usize, u64), RunId>,
+    votes: BTreeMap<(usize, &'static str, u64), RunId>,
 }
 
 impl OneVote {
-    fn given(&mut self, who: usize, epoch: u64, leader: RunId, how: &str) -> Result<(), String> {
-        let first = *self.votes.entry((who, epoch)).or_insert(leader);
+    fn given(&mut self, who: usize, name: &'static str, vote: (RunId, u64), how: &str) -> Result<(), String> {
+        let (leader, epoch) = vote;
+        let first = *self.votes.entry((who, name, epoch)).or_insert(leader);
         if first == leader {
             return Ok(());
         }
-        Err(format!("s{} voted for {first:?} and, by its {how}, for {leader:?}, both in epoch {epoch}", who + 1))
+        Err(format!(
+            "s{} voted for {first:?} and, by its {how}, for {leader:?}, both about {name} in epoch {epoch}",
+            who + 1
+        ))
     }
 }
 
@@ -32,16 +36,20 @@ impl Checker for OneVote {
         match &seen.fact {
             // Another voter, though in the same place.
             Fact::Replaced { .. } => {
-                self.votes.retain(|(who, _), _| *who != seen.who);
+                self.votes.retain(|(who, ..), _| *who != seen.who);
                 Ok(())
             }
-            Fact::Answers { vote, .. } => match vote.leader {
-                Some(leader) => self.given(seen.who, vote.epoch, leader, "answer"),
+            Fact::Answers { about: Some(name), vote, .. } => match vote.leader {
+                Some(leader) => self.given(seen.who, name, (leader, vote.epoch), "answer"),
                 None => Ok(()),
             },
             Fact::Event { channel: "+vote-for-leader", payload } => {
                 let (leader, epoch) = parse_vote(payload).ok_or(format!("a vote nobody can read: {payload}"))?;
-                if !seen.sentinel.save_failing() { self.given(seen.who, epoch, leader, "event") } else { Ok(()) }
+                if seen.sentinel.save_failing() {
+                    return Ok(());
+                }
+                let mut masters = seen.voted(leader, epoch).into_iter();
+                masters.try_for_each(|name| self.given(seen.who, name, (leader, epoch), "event"))
             }
             _ => Ok(()),
         }

@@ -1,7 +1,8 @@
 //! What the checkers see. Each property is one checker, in a file of its own, with a name that a failure carries.
 
+use super::groups::{self, Group};
 use super::net::Request;
-use super::node::{GROUP, Node};
+use super::node::Node;
 use super::options::Options;
 use super::server::Server;
 use super::{
@@ -24,15 +25,14 @@ pub enum Fact<'a> {
     Hello(Hello),
     /// A question to a peer leaves; with an id it asks for a vote.
     Asks { epoch: u64, seeks: bool },
-    /// The answer to the question of the Sentinel `to` leaves. With more than one group it will have to say which was
-    /// asked about.
-    Answers { vote: Vote, down: bool, to: Option<usize> },
+    /// The answer to the question of the Sentinel `to` leaves. `about`: the master that has a server where the question points.
+    Answers { about: Option<&'static str>, vote: Vote, down: bool, to: Option<usize> },
     /// A connection is dialled; `doubled`: while the last one of its kind to the same node is open.
     Dials { to: Node, doubled: bool },
     /// Requests leave, of whatever kind.
     Sends { to: Node, requests: usize },
-    /// An operator has removed the group, and what was known about it.
-    Removed,
+    /// An operator has removed a master, and what was known about it.
+    Removed { name: &'static str },
     /// This is a new Sentinel in the place of one that is lost. No epoch was newer than this.
     Replaced { epoch: u64 },
     /// A turn of the shell is over: everything was drained.
@@ -53,14 +53,37 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// It knows fewer Sentinels than there are: a majority of those it knows may be none. Forgetting them by RESET or REMOVE is
-    /// what the protocol allows an operator to do.
-    pub fn knows_few(&self, sentinels: usize) -> bool {
-        self.master().is_none_or(|master| master.peers.len() + 1 < sentinels)
+    pub fn master(&self, name: &str) -> Option<&Master> {
+        self.sentinel.master_by_name(name.as_bytes())
     }
 
-    pub fn master(&self) -> Option<&Master> {
-        self.sentinel.master_by_name(GROUP.as_bytes())
+    /// The masters about which this Sentinel has given this very vote: the event does not say. Mostly it is one; when it is
+    /// another vote by now, it is none.
+    pub fn voted(&self, leader: RunId, epoch: u64) -> Vec<&'static str> {
+        let masters =
+            self.sentinel.masters().filter(|master| (master.leader, master.leader_epoch) == (Some(leader), epoch));
+        masters.filter_map(|master| groups::known(&master.name)).collect()
+    }
+}
+
+/// Who there is, as the checkers have to know it.
+#[derive(Clone, Debug)]
+pub struct Census {
+    pub groups: Vec<Group>,
+    /// Sentinels may come to know fewer of the others than there are.
+    pub forgetful: bool,
+}
+
+impl Census {
+    pub fn watchers(&self, name: &str) -> usize {
+        self.groups.iter().find(|group| group.name == name).map_or(0, |group| group.watchers.len())
+    }
+
+    /// It knows fewer Sentinels than there are: a majority of those it knows may be none. Forgetting them by RESET or REMOVE is
+    /// what the protocol allows an operator to do; where that cannot happen it is no excuse.
+    pub fn knows_few(&self, seen: &Seen, name: &str) -> bool {
+        let known = seen.master(name).map(|master| master.peers.len() + 1);
+        known.is_none_or(|known| self.forgetful && known < self.watchers(name))
     }
 }
 
@@ -146,16 +169,15 @@ pub const NAMES: [&str; 17] = [
 /// Those that look at what one Sentinel does. The others look at the world.
 pub fn all_checkers(options: &Options) -> Vec<Box<dyn Checker>> {
     let strict = options.strict();
-    // Who knows fewer than these is excused; nobody, where nobody can forget.
-    let all = if options.forgetful() { options.sentinels } else { 0 };
+    let census = Census { groups: options.groups.clone(), forgetful: options.forgetful() };
     vec![
         Box::new(check_votes::OneVote::default()),
-        Box::new(check_leader::OneLeader::new(strict, all)),
-        Box::new(check_majority::MajorityBehindLeader::new(options.sentinels, all)),
+        Box::new(check_leader::OneLeader::new(strict, census.clone())),
+        Box::new(check_majority::MajorityBehindLeader::new(census.clone())),
         Box::new(check_quorum::QuorumBehindFailover::default()),
         Box::new(check_tilt::NoneInTilt::default()),
         Box::new(check_epochs::EpochsForward::default()),
-        Box::new(check_address::OneAddress::new(strict, all)),
+        Box::new(check_address::OneAddress::new(strict, census)),
         Box::new(check_durable::SavedFirst),
         Box::new(check_loads::LoadsAgain),
         Box::new(check_link::OneLink),
@@ -174,8 +196,8 @@ pub struct Violation {
 }
 
 /// The two properties that look at the whole world and not at one Sentinel.
-pub fn group_at_rest(sentinels: &[(usize, &Sentinel)], servers: &[Server]) -> Result<(), String> {
-    check_convergence::group_at_rest(sentinels, servers)
+pub fn group_at_rest(name: &str, sentinels: &[(usize, &Sentinel)], servers: &[Server]) -> Result<(), String> {
+    check_convergence::group_at_rest(name, sentinels, servers)
 }
 
 /// What an order to a server must never say, and the name of the property.

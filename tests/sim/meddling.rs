@@ -4,12 +4,12 @@
 //! moves the master there, and enough invented peers make every majority impossible. Whoever can publish to a Sentinel is
 //! believed; that is what passwords and TLS are for.
 
+use super::groups::Group;
 use super::nemesis::Undo;
 use super::net::{Request, Wire};
-use super::node::{GROUP, Node, sentinel_id};
+use super::node::{Node, sentinel_id};
 use super::options::{Options, pick};
 use super::process::Item;
-use super::trace::Weight;
 use super::world::{Event, World};
 use watchfire::base::Millis;
 use watchfire::core::{Change, RunId, Sentinel};
@@ -28,9 +28,9 @@ pub enum Order {
     Monitor(String, u16),
 }
 
-/// Does it.
-pub(super) fn obey(sentinel: &mut Sentinel, now: Millis, order: Order, options: &Options) {
-    let name = GROUP.as_bytes();
+/// Does it to one master.
+pub(super) fn obey(sentinel: &mut Sentinel, now: Millis, group: &Group, order: Order, options: &Options) {
+    let name = group.name.as_bytes();
     // What is refused is refused; an operator may come twice or too late.
     match order {
         Order::Reset => {
@@ -43,9 +43,9 @@ pub(super) fn obey(sentinel: &mut Sentinel, now: Millis, order: Order, options: 
             let _ = sentinel.remove(now, name);
         }
         Order::Monitor(host, port) => {
-            if sentinel.monitor(now, GROUP, &host, port, options.quorum).is_ok() {
+            if sentinel.monitor(now, group.name, &host, port, group.quorum).is_ok() {
                 let changes = vec![
-                    Change::DownAfter(options.down_after),
+                    Change::DownAfter(options.down_after_of(group)),
                     Change::FailoverTimeout(options.failover_timeout),
                     Change::ParallelSyncs(options.parallel_syncs),
                     Change::DownAfterRefused(options.down_after_refused),
@@ -58,28 +58,39 @@ pub(super) fn obey(sentinel: &mut Sentinel, now: Millis, order: Order, options: 
 }
 
 impl World<'_> {
-    /// RESET, SET, or REMOVE and later MONITOR at one Sentinel.
+    /// One of the masters, by its number, and a Sentinel that monitors it.
+    pub(super) fn master_and_watcher(&mut self) -> (usize, usize) {
+        let groups = &self.options.groups;
+        // Where there is no choice, nothing is drawn.
+        let chosen = if groups.len() > 1 { self.nemesis.index(groups.len()) } else { 0 };
+        let watchers = &groups[chosen].watchers;
+        (chosen, watchers[self.nemesis.index(watchers.len())])
+    }
+
+    /// RESET, SET, or REMOVE and later MONITOR of one master at one Sentinel.
     pub(super) fn administer(&mut self, lasts: u64) -> Undo {
-        let who = self.nemesis.index(self.options.sentinels);
-        let (down_after, timeout) = (self.options.down_after, self.options.failover_timeout);
+        let (chosen, who) = self.master_and_watcher();
+        let group = &self.options.groups[chosen];
+        let (name, quorum) = (group.name, group.quorum);
+        let (down_after, timeout) = (self.options.down_after_of(group), self.options.failover_timeout);
         // Only to more patience: what the checkers know of the settings stays a lower limit.
-        let majority = u32::try_from(self.options.sentinels / 2 + 1).expect("a handful");
+        let majority = u32::try_from(group.watchers.len() / 2 + 1).expect("a handful");
         let settings = [
             Change::DownAfter(2 * down_after),
             Change::DownAfter(down_after),
             Change::FailoverTimeout(2 * timeout),
             Change::FailoverTimeout(timeout),
             Change::ParallelSyncs(3),
-            Change::Quorum(self.options.quorum.max(majority)),
-            Change::Quorum(self.options.quorum),
+            Change::Quorum(quorum.max(majority)),
+            Change::Quorum(quorum),
         ];
-        let removed = self.processes.iter().any(|process| process.removed);
+        let removed = self.processes.iter().any(|process| process.removed.contains(name));
         let (order, undo) = match self.nemesis.random_below(4) {
             0 => (Order::Reset, Undo::Nothing),
             // One at a time: a master that nobody knows any more has lost its replicas.
             1 if !removed => {
-                self.processes[who].removed = true;
-                (Order::Remove, Undo::MonitorAgain(who))
+                self.processes[who].removed.insert(name);
+                (Order::Remove, Undo::MonitorAgain(who, chosen))
             }
             _ => {
                 let change = settings[self.nemesis.index(settings.len())].clone();
@@ -87,30 +98,31 @@ impl World<'_> {
             }
         };
         let details = format_args!("{order:?}, for {lasts} ms if that ends");
-        self.line(Weight::Story, Node::Sentinel(who), "operator", details);
-        self.post(who, Item::Order(order));
+        self.line_about(name, Node::Sentinel(who), "operator", details);
+        self.post(who, Item::Order(name, order));
         undo
     }
 
-    /// The operator comes back to where the group was removed.
-    pub(super) fn monitor_again(&mut self, who: usize) {
-        if !self.processes[who].removed {
+    /// The operator comes back to where this master was removed.
+    pub(super) fn monitor_again(&mut self, who: usize, group: usize) {
+        let name = self.options.groups[group].name;
+        if !self.processes[who].removed.contains(name) {
             return;
         }
-        let named = self.named();
+        let named = self.named(name);
         let (true, Some((host, port))) = (self.processes[who].is_idle(), named) else {
-            self.queue.push(self.now + 200, Event::MonitorAgain { who });
+            self.queue.push(self.now + 200, Event::MonitorAgain { who, group });
             return;
         };
-        self.processes[who].removed = false;
-        self.line(Weight::Story, Node::Sentinel(who), "operator", format_args!("MONITOR {host}:{port}"));
-        self.post(who, Item::Order(Order::Monitor(host, port)));
+        self.processes[who].removed.remove(name);
+        self.line_about(name, Node::Sentinel(who), "operator", format_args!("MONITOR {host}:{port}"));
+        self.post(who, Item::Order(name, Order::Monitor(host, port)));
     }
 
-    /// The address that an operator would find out: what the first living Sentinel says.
-    pub(super) fn named(&self) -> Option<(String, u16)> {
+    /// The address of a master that an operator would find out: what the first living Sentinel says.
+    pub(super) fn named(&self, name: &str) -> Option<(String, u16)> {
         self.living().into_iter().find_map(|(_, sentinel)| {
-            let addr = sentinel.current_addr(sentinel.master_by_name(GROUP.as_bytes())?);
+            let addr = sentinel.current_addr(sentinel.master_by_name(name.as_bytes())?);
             Some((addr.host.to_string(), addr.port))
         })
     }
@@ -118,9 +130,12 @@ impl World<'_> {
     /// A hello that is not what it seems, to one Sentinel or to all.
     pub(super) fn forge(&mut self) {
         let sentinels = self.options.sentinels;
-        let (about, to) = (self.nemesis.index(sentinels), self.nemesis.index(sentinels));
+        let (chosen, about) = self.master_and_watcher();
+        let watchers = &self.options.groups[chosen].watchers;
+        let to = watchers[self.nemesis.index(watchers.len())];
+        let name = self.options.groups[chosen].name;
         let id = |who: usize| self.processes[who].sentinel.as_deref().map(Sentinel::myid);
-        let (Some(peer), Some(receiver), Some((host, port))) = (id(about), id(to), self.named()) else { return };
+        let (Some(peer), Some(receiver), Some((host, port))) = (id(about), id(to), self.named(name)) else { return };
         let epochs = self.living().into_iter().map(|(_, sentinel)| sentinel.current_epoch());
         let newest = epochs.max().unwrap_or(0);
         let hello = |ip: Node, id: RunId, epoch: u64, name: &str, host: &str, port: u16, config: u64| {
@@ -133,22 +148,22 @@ impl World<'_> {
             && self.living().iter().all(|(_, sentinel)| sentinel.masters().all(|master| master.failover.is_none()));
         let (what, payload) = match self.nemesis.random_below(8) {
             // Nobody is about to use that epoch, so it does no harm.
-            7 if quiet => ("a newer configuration", hello(here, peer, newest, GROUP, &host, port, newest)),
+            7 if quiet => ("a newer configuration", hello(here, peer, newest, name, &host, port, newest)),
             0 => ("no hello", "10.0.0.1,26379,,,\0,mymaster".to_string()),
             1 => ("another group", hello(here, peer, newest, "another", &host, port, newest)),
-            2 => ("a newer epoch", hello(here, peer, newest + 2, GROUP, &host, port, 0)),
-            3 => ("the receiver's own id", hello(Node::Nobody(ELSEWHERE), receiver, newest, GROUP, &host, port, 0)),
-            4 => ("a peer that moved", hello(Node::Nobody(ELSEWHERE), peer, newest, GROUP, &host, port, 0)),
-            5 => ("an invented peer", hello(Node::Nobody(INVENTED), invented, newest, GROUP, &host, port, 0)),
+            2 => ("a newer epoch", hello(here, peer, newest + 2, name, &host, port, 0)),
+            3 => ("the receiver's own id", hello(Node::Nobody(ELSEWHERE), receiver, newest, name, &host, port, 0)),
+            4 => ("a peer that moved", hello(Node::Nobody(ELSEWHERE), peer, newest, name, &host, port, 0)),
+            5 => ("an invented peer", hello(Node::Nobody(INVENTED), invented, newest, name, &host, port, 0)),
             _ => {
-                let index = self.nemesis.index(self.options.servers);
+                let index = self.nemesis.index(self.options.servers());
                 let old = Node::Server(index).ip().to_string();
-                ("an old address", hello(here, peer, newest, GROUP, &old, 6379, 0))
+                ("an old address", hello(here, peer, newest, name, &old, 6379, 0))
             }
         };
         let all = pick(self.nemesis.random(), &[true, false]);
-        self.line(
-            Weight::Story,
+        self.line_about(
+            name,
             Node::Sentinel(to),
             "fault",
             format_args!("forged hello, all {all}: {what}: {payload:?}"),

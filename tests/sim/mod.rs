@@ -37,6 +37,7 @@ pub mod check_tilt;
 pub mod check_votes;
 pub mod disk;
 pub mod facts;
+pub mod groups;
 pub mod meddling;
 pub mod nemesis;
 pub mod net;

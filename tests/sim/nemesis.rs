@@ -2,13 +2,15 @@
 //! phase everything is healed at once.
 
 use super::disk::Disk;
+use super::groups::{self, Group};
 use super::net::Wire;
-use super::node::{GROUP, Node, sentinel_id};
+use super::node::{Node, sentinel_id};
 use super::options::{FaultKind, between, pick};
 use super::process::{CrashPlan, Process};
 use super::server::{Lie, Role, State};
 use super::trace::Weight;
 use super::world::{Event, Outcomes, World, first_file};
+use std::collections::BTreeMap;
 use std::fmt;
 use watchfire::base::Random;
 use watchfire::base::random::mix;
@@ -37,7 +39,8 @@ pub(super) enum Undo {
     Willing(usize),
     Honest(usize),
     StrangerComes(usize),
-    MonitorAgain(usize),
+    /// At this Sentinel, this master.
+    MonitorAgain(usize, usize),
     Thaw(usize),
     ServerBack(usize),
     Mend(Vec<(Node, Node)>),
@@ -192,7 +195,11 @@ impl World<'_> {
             FaultKind::Reset => self.reset_one(),
             FaultKind::SentinelReplaced => {
                 // Always out of the same minority: a majority remembers, or nobody would know a server that was away.
-                let who = self.nemesis.index((self.options.sentinels - 1) / 2);
+                let few = groups::replaceable(&self.options.groups, self.options.sentinels);
+                if few.is_empty() {
+                    return Ok(());
+                }
+                let who = few[self.nemesis.index(few.len())];
                 self.fault(Node::Sentinel(who), format_args!("is lost, another comes after {lasts} ms"));
                 self.crash(who);
                 Undo::Replace(who)
@@ -208,7 +215,7 @@ impl World<'_> {
                 Undo::NotBusy(index)
             }
             FaultKind::ServerUnwilling => {
-                let index = self.nemesis.index(self.options.servers);
+                let index = self.nemesis.index(self.options.servers());
                 self.fault(Node::Server(index), format_args!("refuses orders for {lasts} ms"));
                 self.servers[index].unwilling = true;
                 Undo::Willing(index)
@@ -234,16 +241,18 @@ impl World<'_> {
             }
             FaultKind::Administrator => self.administer(lasts),
             FaultKind::TwoOperators => {
-                let who = self.nemesis.index(self.options.sentinels);
-                let step = 1 + self.nemesis.index(self.options.sentinels - 1);
-                let (other, later) = ((who + step) % self.options.sentinels, self.nemesis.random.below(20));
-                self.queue.push(self.now + later, Event::Force { who: other });
-                return self.force(who, false);
+                let (group, who) = self.master_and_watcher();
+                let watchers = self.options.groups[group].watchers.clone();
+                let at = watchers.iter().position(|&watcher| watcher == who).expect("one of them");
+                let step = 1 + self.nemesis.index(watchers.len() - 1);
+                let (other, later) = (watchers[(at + step) % watchers.len()], self.nemesis.random.below(20));
+                self.queue.push(self.now + later, Event::Force { who: other, group });
+                return self.force(who, group, false);
             }
             FaultKind::Operator => {
-                let who = self.nemesis.index(self.options.sentinels);
+                let (group, who) = self.master_and_watcher();
                 let coordinated = self.nemesis.random.below(2) == 0;
-                return self.force(who, coordinated);
+                return self.force(who, group, coordinated);
             }
         };
         self.nemesis.begun += 1;
@@ -303,17 +312,17 @@ impl World<'_> {
         Undo::Nothing
     }
 
-    /// An operator's SENTINEL FAILOVER; a process that is down, frozen or busy saving does not hear it.
-    pub fn force(&mut self, who: usize, coordinated: bool) -> Outcomes {
-        let now = self.now;
+    /// An operator's SENTINEL FAILOVER of one master; a process that is down, frozen or busy saving does not hear it.
+    pub fn force(&mut self, who: usize, group: usize, coordinated: bool) -> Outcomes {
+        let (now, name) = (self.now, self.options.groups[group].name);
         if !self.processes[who].is_idle() {
             return Ok(());
         }
         let Some(sentinel) = &mut self.processes[who].sentinel else { return Ok(()) };
-        let outcome = sentinel.force_failover(now, GROUP.as_bytes(), coordinated);
+        let outcome = sentinel.force_failover(now, name.as_bytes(), coordinated);
         let option = if coordinated { " COORDINATED" } else { "" };
         let details = format_args!("SENTINEL FAILOVER{option}: {outcome:?}");
-        self.line(Weight::Story, Node::Sentinel(who), "operator", details);
+        self.line_about(name, Node::Sentinel(who), "operator", details);
         self.drain(who)
     }
 
@@ -333,15 +342,11 @@ impl World<'_> {
                 let (now, server) = (self.now, &mut self.servers[index]);
                 if server.state == State::Down {
                     server.become_stranger(now);
-                    self.line(
-                        Weight::Story,
-                        Node::Server(index),
-                        "back",
-                        format_args!("as a stranger, an empty master"),
-                    );
+                    let about = self.options.group_of(index).name;
+                    self.line_about(about, Node::Server(index), "back", format_args!("as a stranger, an empty master"));
                 }
             }
-            Undo::MonitorAgain(who) => self.monitor_again(who),
+            Undo::MonitorAgain(who, group) => self.monitor_again(who, group),
             Undo::Thaw(who) => self.thaw(who),
             Undo::ServerBack(index) => self.server_back(index)?,
             Undo::Mend(cuts) => self.mend(&cuts),
@@ -374,11 +379,11 @@ impl World<'_> {
             self.processes[who].disk.save_ms = self.options.save_ms;
             self.thaw(who);
             self.start(who)?;
-            if self.processes[who].removed {
-                self.monitor_again(who);
+            for group in 0..self.options.groups.len() {
+                self.monitor_again(who, group);
             }
         }
-        for index in 0..self.options.servers {
+        for index in 0..self.options.servers() {
             let server = &mut self.servers[index];
             (server.busy, server.unwilling, server.lie) = (None, false, None);
             self.server_back(index)?;
@@ -396,10 +401,13 @@ impl World<'_> {
             in_memory.max(process.disk.load().current_epoch)
         };
         let newest = self.processes.iter().map(epoch).max().unwrap_or(0);
-        let Some((host, port)) = self.named() else { return self.start(who) };
-        let named = format!("{host} {port}");
+        let watched = self.options.groups.iter().filter(|group| group.is_watched_by(who));
+        let addresses: Option<BTreeMap<&str, String>> = watched
+            .map(|group| self.named(group.name).map(|(host, port)| (group.name, format!("{host} {port}"))))
+            .collect();
+        let Some(addresses) = addresses else { return self.start(who) };
         let myid = sentinel_id(who, self.nemesis.random.next_u64());
-        let text = first_file(&self.options, myid, &named);
+        let text = first_file(&self.options, who, myid, |group: &Group| addresses[group.name].clone());
         self.processes[who].disk = Disk::new(text, self.options.save_ms, None, self.nemesis.random.next_u64());
         self.processes[who].replaced = Some(newest);
         self.start(who)
@@ -451,7 +459,8 @@ impl World<'_> {
             Role::Master => "master".to_string(),
             Role::Replica(host, port) => format!("replica of {host}:{port}"),
         };
-        self.line(Weight::Story, Node::Server(index), "back", format_args!("as {role}"));
+        let about = self.options.group_of(index).name;
+        self.line_about(about, Node::Server(index), "back", format_args!("as {role}"));
         Ok(())
     }
 
@@ -468,12 +477,12 @@ impl World<'_> {
         if !masters.is_empty() && self.nemesis.random.below(10) < 6 {
             return masters[self.nemesis.index(masters.len())];
         }
-        self.nemesis.index(self.options.servers)
+        self.nemesis.index(self.options.servers())
     }
 
     fn nodes(&self) -> Vec<Node> {
         let sentinels = (0..self.options.sentinels).map(Node::Sentinel);
-        sentinels.chain((0..self.options.servers).map(Node::Server)).collect()
+        sentinels.chain((0..self.options.servers()).map(Node::Server)).collect()
     }
 
     fn two_nodes(&mut self) -> (Node, Node) {
@@ -501,6 +510,10 @@ impl World<'_> {
     }
 
     fn fault(&mut self, node: Node, details: fmt::Arguments) {
-        self.line(Weight::Story, node, "fault", details);
+        let about = match node {
+            Node::Server(index) => self.options.group_of(index).name,
+            Node::Sentinel(_) | Node::Nobody(_) => "",
+        };
+        self.line_about(about, node, "fault", details);
     }
 }

@@ -2,6 +2,7 @@
 //! faults this run knows at all (swarm testing: a run without pauses finds other bugs than one full of them).
 
 use super::disk::DiskPlant;
+use super::groups::{self, Group};
 use super::process::ShellPlant;
 use std::fmt;
 use watchfire::base::Random;
@@ -117,9 +118,8 @@ impl fmt::Display for Planted {
 pub struct Options {
     pub seed: u64,
     pub sentinels: usize,
-    pub servers: usize,
-    pub quorum: u32,
-    /// Settings of the master, ms.
+    pub groups: Vec<Group>,
+    /// Settings of the masters, ms; some masters have a multiple of this down-after.
     pub down_after: u64,
     pub failover_timeout: u64,
     pub parallel_syncs: u32,
@@ -149,7 +149,7 @@ pub struct Options {
     pub faults: Vec<(FaultKind, u64)>,
     /// No random faults: the master dies a few times, each time with everything else in order.
     pub drill: bool,
-    /// The last server is never to be promoted.
+    /// The last server of each master is never to be promoted.
     pub priority_zero: bool,
     /// So many of the Sentinels, the last ones, behave as redis's do: compatible peers, no faults.
     pub own_timers: usize,
@@ -202,8 +202,7 @@ impl Options {
         Options {
             seed,
             sentinels,
-            servers: pick(draw, &[1, 2, 3, 3, 4, 5]),
-            quorum,
+            groups: groups::one(sentinels, pick(draw, &[1, 2, 3, 3, 4, 5]), quorum),
             down_after: pick(draw, &[500, 1000, 1000, 3000]),
             failover_timeout: pick(draw, &[3_000, 6_000, 15_000]),
             parallel_syncs: pick(draw, &[1, 1, 2]),
@@ -238,8 +237,7 @@ impl Options {
         Options {
             sentinels: 5,
             own_timers: if seed.is_multiple_of(10) { 2 } else { 0 },
-            servers: 3,
-            quorum: 3,
+            groups: groups::one(5, 3, 3),
             down_after: 500,
             failover_timeout: 3_000,
             latency: (5, 60),
@@ -284,6 +282,24 @@ impl Options {
         Options { faults, latency: (1, 5), faults_at_once: 6, ..Options::contested(seed) }
     }
 
+    /// All servers of the world.
+    pub fn servers(&self) -> usize {
+        self.groups.last().map_or(0, |group| group.servers.end)
+    }
+
+    /// The master to which a server belongs, whatever it is at the moment.
+    pub fn group_of(&self, server: usize) -> &Group {
+        self.groups.iter().find(|group| group.servers.contains(&server)).expect("every server belongs to a master")
+    }
+
+    pub fn named(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
+    }
+
+    pub fn down_after_of(&self, group: &Group) -> u64 {
+        group.patience * self.down_after
+    }
+
     /// Whether a Sentinel may come to know fewer of the others than there are.
     pub fn forgetful(&self) -> bool {
         self.faults.iter().any(|(kind, _)| matches!(kind, SentinelReplaced | Administrator | Forger))
@@ -296,10 +312,10 @@ impl Options {
 
     /// A group without faults on links of exactly 1 ms: for measuring.
     pub fn calm(seed: u64, sentinels: usize) -> Options {
+        let majority = u32::try_from(sentinels / 2 + 1).expect("a handful");
         Options {
             sentinels,
-            servers: 3,
-            quorum: u32::try_from(sentinels / 2 + 1).expect("a handful"),
+            groups: groups::one(sentinels, 3, majority),
             down_after: 1_000,
             failover_timeout: 60_000,
             parallel_syncs: 1,
@@ -330,7 +346,7 @@ impl Options {
         // An operator may have doubled what belongs to the master.
         self.tilt_period
             + 8 * self.failover_timeout
-            + 2 * self.down_after
+            + 2 * self.groups.iter().map(|group| self.down_after_of(group)).max().unwrap_or(0)
             + 3 * info_period
             + 2 * (self.sync_ms.1 + self.loading_ms)
             + 30_000
@@ -340,14 +356,18 @@ impl Options {
 /// One line for the head of a story.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quorums = match &self.groups[..] {
+            [only] => only.quorum.to_string(),
+            several => format!("{several:?}"),
+        };
         write!(
             f,
             "seed {}: {} Sentinels, {} servers, quorum {}, down-after {}, failover-timeout {}, down-after-refused {}, \
              ping-period {}, latency {}..{} ms, save {}..{} ms, {} faults at once every {} ms, {} with timers of their own, planted {:?}, faults {:?}",
             self.seed,
             self.sentinels,
-            self.servers,
-            self.quorum,
+            self.servers(),
+            quorums,
             self.down_after,
             self.failover_timeout,
             self.down_after_refused,

@@ -6,18 +6,16 @@
 use super::check_cause::Ear;
 use super::disk::Disk;
 use super::facts::{self, Fact};
+use super::groups::{self, Group};
 use super::meddling::{Order, obey};
 use super::net::{Direction, Packet, Request, Wire};
-use super::node::{GROUP, Node, sentinel_id};
+use super::node::{Node, sentinel_id};
 use super::options::{Planted, between};
 use super::trace::Weight;
 use super::world::{Event, Heard, Outcomes, Pair, Words, World};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use watchfire::base::Millis;
-use watchfire::core::{
-    Answer, ConnId, ConnKind, Effect, Failover, Gone, Identity, Input, Plant, Role as CoreRole, RunId, Sentinel,
-    Snapshot,
-};
+use watchfire::core::{Answer, ConnId, ConnKind, Effect, Gone, Identity, Input, Plant, RunId, Sentinel, Snapshot};
 use watchfire::resp::{Argv, Reply, RequestDecoder};
 
 /// Mistakes of a shell, to show that the checkers see them.
@@ -39,15 +37,16 @@ pub enum Item {
     Reply(ConnId, ConnKind, Reply),
     /// From a peer that is connected to us.
     Requests(Wire, Vec<Request>),
-    /// What an operator wants.
-    Order(Order),
+    /// What an operator wants of one master.
+    Order(&'static str, Order),
 }
 
 /// An answer to a peer, held until the effects were drained.
 #[derive(Debug)]
 enum Held {
     Ready(Reply),
-    Vote(Answer),
+    /// With the master that was asked about, if it is one of this world.
+    Vote(Option<&'static str>, Answer),
 }
 
 /// kill -9 after this many more effects, counted from the next save when `at_save`.
@@ -72,15 +71,15 @@ pub struct Process {
     pub sentinel: Option<Box<Sentinel>>,
     pub disk: Disk,
     pub frozen: bool,
-    /// An operator has removed the group here, and comes back to it.
-    pub removed: bool,
+    /// The masters that an operator has removed here, to come back to them.
+    pub removed: BTreeSet<&'static str>,
     /// A new Sentinel in the place of one that is lost, with the newest epoch of that moment.
     pub replaced: Option<u64>,
     pub plan: Option<CrashPlan>,
     inbox: VecDeque<Item>,
     wires: BTreeMap<ConnId, Wire>,
     held: Vec<(Wire, Held)>,
-    ear: Ear,
+    pub(super) ear: Ear,
     saving: Option<Saving>,
     turn_queued: bool,
     wake: Option<Millis>,
@@ -99,7 +98,7 @@ impl Process {
             sentinel: None,
             disk,
             frozen: false,
-            removed: false,
+            removed: BTreeSet::new(),
             replaced: None,
             plan: None,
             inbox: VecDeque::new(),
@@ -247,15 +246,23 @@ impl World<'_> {
         }
         let Some(sentinel) = &mut process.sentinel else { return Ok(()) };
         process.ear.turn_begins();
-        let removed = process.inbox.iter().any(|item| matches!(item, Item::Order(Order::Remove)));
+        let removed: Vec<&'static str> = process
+            .inbox
+            .iter()
+            .filter_map(|item| if let Item::Order(name, Order::Remove) = item { Some(*name) } else { None })
+            .collect();
         for item in process.inbox.drain(..) {
             match item {
                 Item::Requests(wire, requests) => {
                     for request in &requests {
-                        process.held.push((wire, answer(sentinel, now, request)));
+                        process.held.push((wire, answer(sentinel, now, request, &self.options.groups)));
                     }
                 }
-                Item::Order(order) => obey(sentinel, now, order, &self.options),
+                Item::Order(name, order) => {
+                    if let Some(group) = self.options.named(name) {
+                        obey(sentinel, now, group, order, &self.options);
+                    }
+                }
                 // Nothing is reported about a connection that the core closed meanwhile.
                 Item::Connected(conn) | Item::Closed(conn, _) | Item::Reply(conn, ..)
                     if !process.wires.contains_key(&conn) => {}
@@ -279,8 +286,8 @@ impl World<'_> {
         if sentinel.next_wakeup() <= now {
             sentinel.tick(now);
         }
-        if removed {
-            self.observe(who, Fact::Removed)?;
+        for name in removed {
+            self.observe(who, Fact::Removed { name })?;
         }
         self.drain(who)
     }
@@ -345,7 +352,7 @@ impl World<'_> {
         }
         let outcome = if ok { "done" } else { "FAILED" };
         let details = format_args!("epoch {epoch}, vote in {vote}, {took} ms, {outcome}");
-        self.trace.line(self.now, Weight::Story, Node::Sentinel(who), "save", details);
+        self.trace.line(self.now, Weight::Story, "", Node::Sentinel(who), "save", details);
         if took == 0 {
             self.finish_save(who, &snapshot, ok)?;
             if let Some(sentinel) = &mut self.processes[who].sentinel {
@@ -411,11 +418,12 @@ impl World<'_> {
             }
             Effect::Event { level, channel, payload } => {
                 let weight = if level == watchfire::core::Level::Debug { Weight::Noise } else { Weight::Story };
-                self.line(weight, me, "event", format_args!("{channel} {payload}"));
+                let about = groups::told(&payload).unwrap_or("");
+                self.trace.line(self.now, weight, about, me, "event", format_args!("{channel} {payload}"));
                 self.observe(who, Fact::Event { channel, payload: &payload })?;
                 match channel {
                     "+sdown" => self.has_cause(who, &payload)?,
-                    "+try-failover" => self.has_need(who)?,
+                    "+try-failover" => self.has_need(who, about)?,
                     _ => {}
                 }
                 if self.trap == Some(channel) {
@@ -436,39 +444,10 @@ impl World<'_> {
         Ok(())
     }
 
-    /// A node was said to be down: by what right?
-    fn has_cause(&self, who: usize, payload: &str) -> Outcomes {
-        let [kind, _, ip, port, ..] = payload.split(' ').collect::<Vec<_>>()[..] else { return Ok(()) };
-        let node = format!("{ip}:{port}").parse().ok().and_then(Node::at).expect("a node of this world");
-        let process = &self.processes[who];
-        let master = process.sentinel.as_deref().and_then(|sentinel| sentinel.master_by_name(GROUP.as_bytes()));
-        // A master that says for long that it is a replica is as good as down.
-        if kind == "master" && master.is_none_or(|master| master.node.role_reported == CoreRole::Replica) {
-            return Ok(());
-        }
-        let cause = process.ear.cause(self.now, node, self.options.down_after);
-        self.judged("down-for-a-cause", cause.map_err(|what| format!("s{}: {what}", who + 1)))
-    }
-
-    /// A failover begins that nobody asked for: what was wrong with the master?
-    fn has_need(&self, who: usize) -> Outcomes {
-        let sentinel = self.processes[who].sentinel.as_deref();
-        let Some(master) = sentinel.and_then(|sentinel| sentinel.master_by_name(GROUP.as_bytes())) else {
-            return Ok(());
-        };
-        let asked_for = |failover: &Failover| failover.forced || failover.handover.is_some();
-        if master.failover.as_ref().is_none_or(asked_for) {
-            return Ok(());
-        }
-        let addr = &master.node.addr;
-        let Some(server) = self.servers.iter().find(|server| server.is_at(&addr.host, addr.port)) else {
-            return Ok(());
-        };
-        let need = self.witness.need(self.now, server.index, &self.options);
-        self.judged(
-            "no-needless-demotion",
-            need.map_err(|what| format!("s{} replaces {}: {what}", who + 1, server.node())),
-        )
+    /// The master that a question points at, by its address.
+    fn asked_about(&self, host: &[u8], port: &[u8]) -> Option<&'static str> {
+        let port = std::str::from_utf8(port).ok()?.parse().ok()?;
+        groups::at(&self.options.groups, std::str::from_utf8(host).ok()?, port).map(|group| group.name)
     }
 
     fn send(&mut self, who: usize, conn: ConnId, bytes: &[u8]) -> Outcomes {
@@ -486,7 +465,8 @@ impl World<'_> {
             self.line(weight, Pair(me, to), "send", format_args!("{}", Words(request)));
             if let Some(fact) = facts::revealed(request) {
                 if let Fact::Asks { epoch, seeks: true } = fact {
-                    self.line(Weight::Story, Pair(me, to), "seeks", format_args!("a vote in epoch {epoch}"));
+                    let about = self.asked_about(&request[2], &request[3]).unwrap_or("");
+                    self.line_about(about, Pair(me, to), "seeks", format_args!("a vote in epoch {epoch}"));
                 }
                 self.observe(who, fact)?;
             }
@@ -506,15 +486,15 @@ impl World<'_> {
             }
             let reply = match held {
                 Held::Ready(reply) => reply,
-                Held::Vote(answer) => {
+                Held::Vote(about, answer) => {
                     let vote = facts::told(&answer, saved);
                     if let (Some(leader), Some(connection)) = (vote.leader, self.net.get(wire)) {
                         let pair = Pair(Node::Sentinel(who), Node::Sentinel(connection.from));
                         let details = format_args!("{leader:?} in epoch {}", vote.epoch);
-                        self.trace.line(self.now, Weight::Story, pair, "votes", details);
+                        self.trace.line(self.now, Weight::Story, about.unwrap_or(""), pair, "votes", details);
                     }
                     let to = self.net.get(wire).map(|connection| connection.from);
-                    self.observe(who, Fact::Answers { vote, down: answer.down, to })?;
+                    self.observe(who, Fact::Answers { about, vote, down: answer.down, to })?;
                     let leader = vote.leader.map_or(b"*".to_vec(), |leader| leader.as_str().into());
                     Reply::Array(vec![
                         Reply::Integer(i64::from(answer.down)),
@@ -558,7 +538,7 @@ impl World<'_> {
 }
 
 /// What a Sentinel's command port says to a peer.
-fn answer(sentinel: &mut Sentinel, now: Millis, request: &Request) -> Held {
+fn answer(sentinel: &mut Sentinel, now: Millis, request: &Request, groups: &[Group]) -> Held {
     let word = |n: usize| request.get(n).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     let simple = |text: &str| Held::Ready(Reply::Simple(text.into()));
     let error = |text: &str| Held::Ready(Reply::Error(text.into()));
@@ -575,7 +555,8 @@ fn answer(sentinel: &mut Sentinel, now: Millis, request: &Request) -> Held {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let (host, port, epoch) = (text(host), text(port).parse(), text(epoch).parse());
             let (Ok(port), Ok(epoch)) = (port, epoch) else { return error("ERR Invalid port") };
-            Held::Vote(sentinel.question(now, &host, port, epoch, RunId::parse(candidate)))
+            let about = groups::at(groups, &host, port).map(|group| group.name);
+            Held::Vote(about, sentinel.question(now, &host, port, epoch, RunId::parse(candidate)))
         }
         _ => error("ERR unknown command"),
     }

@@ -2,7 +2,7 @@
 //! every millisecond.
 
 use super::facts::Violation;
-use super::node::GROUP;
+use super::groups::Group;
 use super::options::Options;
 use super::run::warm_up;
 use super::trace::Trace;
@@ -44,7 +44,7 @@ pub fn failover(options: Options, fate: Fate) -> Result<Lap, Violation> {
     let first = world.events.len();
     match fate {
         Fate::Dies => world.kill_server(0),
-        Fate::HandsOver => world.force(0, true)?,
+        Fate::HandsOver => world.force(0, 0, true)?,
     }
     let after = loop {
         world.run_until(world.now + 1)?;
@@ -73,10 +73,16 @@ pub fn aftermath(options: Options, fault: fn(&mut World), span: u64) -> Result<V
     Ok(world.events[first..].to_vec())
 }
 
-/// The one address that all Sentinels name.
+/// The one address that all Sentinels name who monitor the first master.
 pub fn agreed(world: &World) -> Option<String> {
-    let mut named = world.living().into_iter().map(|(_, sentinel)| {
-        let master = sentinel.master_by_name(GROUP.as_bytes())?;
+    agreed_about(world, &world.options.groups[0])
+}
+
+/// The same about any master.
+pub fn agreed_about(world: &World, group: &Group) -> Option<String> {
+    let watching = world.living().into_iter().filter(|(who, _)| group.is_watched_by(*who));
+    let mut named = watching.map(|(_, sentinel)| {
+        let master = sentinel.master_by_name(group.name.as_bytes())?;
         Some(sentinel.current_addr(master).to_string())
     });
     let first = named.next()??;

@@ -6,6 +6,8 @@
 //!     5213  s1     save    epoch 1
 //!     5214  s1>s3  vote    1f.. epoch 1
 //! ```
+//!
+//! Where there are several masters, the one that a line is about stands before who says it.
 
 use std::fmt::{self, Write};
 use watchfire::base::Millis;
@@ -24,6 +26,8 @@ pub struct Trace {
     lines: u64,
     /// Collect lines of the story.
     recording: bool,
+    /// There is a column for the master that a line is about.
+    pub several_masters: bool,
     /// Collect the noise as well.
     verbose: bool,
     story: String,
@@ -38,6 +42,7 @@ impl Trace {
             hash: 0xcbf2_9ce4_8422_2325,
             lines: 0,
             recording: false,
+            several_masters: false,
             verbose: false,
             story: String::new(),
             faults: Vec::new(),
@@ -50,15 +55,31 @@ impl Trace {
         Trace { recording: true, verbose, ..Trace::silent() }
     }
 
-    pub fn line(&mut self, now: Millis, weight: Weight, who: impl fmt::Display, what: &str, details: fmt::Arguments) {
+    /// `about`: the name of a master, or nothing.
+    pub fn line(
+        &mut self,
+        now: Millis,
+        weight: Weight,
+        about: &str,
+        who: impl fmt::Display,
+        what: &str,
+        details: fmt::Arguments,
+    ) {
         self.lines += 1;
         let mut hasher = Hasher(self.hash);
+        if self.several_masters {
+            let _ = write!(hasher, "{about} ");
+        }
         let _ = writeln!(hasher, "{} {who} {what} {details}", now.0);
         self.hash = hasher.0;
         if self.recording && (self.verbose || weight == Weight::Story) {
             // The column is padded by hand: a Display that writes in pieces ignores the width.
             let who = who.to_string();
-            let _ = writeln!(self.story, "{:>9}  {who:<6} {what:<8} {details}", now.0);
+            let _ = write!(self.story, "{:>9}  ", now.0);
+            if self.several_masters {
+                let _ = write!(self.story, "{about:<8} ");
+            }
+            let _ = writeln!(self.story, "{who:<6} {what:<8} {details}");
         }
     }
 

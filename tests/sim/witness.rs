@@ -1,10 +1,12 @@
 //! Who was well, seen from outside: the one thing that no Sentinel can know for certain.
 
+use super::groups;
 use super::node::Node;
 use super::options::Options;
 use super::server::{Role, State};
-use super::world::World;
+use super::world::{Outcomes, World};
 use watchfire::base::Millis;
+use watchfire::core::{Failover, Role as CoreRole};
 
 /// What happened before a server was well again is forgotten by all after down-after and this many ms: retransmissions after a
 /// cut (5 s), and answers about it (5 s).
@@ -27,10 +29,11 @@ impl Witness {
     /// have it in mind that they could not reach it. They need not have had their trouble at the same moment, because an
     /// answer counts for a while.
     pub fn need(&self, now: Millis, server: usize, options: &Options) -> Result<(), String> {
-        let span = options.down_after + MEMORY_MS;
+        let group = options.group_of(server);
+        let span = options.down_after_of(group) + MEMORY_MS;
         let lately = |at: &Option<Millis>| at.is_some_and(|at| now.since(at) <= span);
-        let troubled = self.troubled[server].iter().filter(|at| lately(at)).count();
-        if lately(&self.unwell[server]) || troubled >= options.quorum as usize {
+        let troubled = group.watchers.iter().filter(|&&who| lately(&self.troubled[server][who])).count();
+        if lately(&self.unwell[server]) || troubled >= group.quorum as usize {
             return Ok(());
         }
         Err(format!("it has been well for {span} ms at least, and only {troubled} had trouble in reaching it"))
@@ -57,5 +60,41 @@ impl World<'_> {
                 }
             }
         }
+    }
+
+    /// A node was said to be down: by what right?
+    pub(super) fn has_cause(&self, who: usize, payload: &str) -> Outcomes {
+        let [kind, _, ip, port, ..] = payload.split(' ').collect::<Vec<_>>()[..] else { return Ok(()) };
+        let node = format!("{ip}:{port}").parse().ok().and_then(Node::at).expect("a node of this world");
+        let process = &self.processes[who];
+        let group = groups::told(payload).and_then(|name| self.options.named(name)).expect("a master of this world");
+        let master = process.sentinel.as_deref().and_then(|sentinel| sentinel.master_by_name(group.name.as_bytes()));
+        // A master that says for long that it is a replica is as good as down.
+        if kind == "master" && master.is_none_or(|master| master.node.role_reported == CoreRole::Replica) {
+            return Ok(());
+        }
+        let cause = process.ear.cause(self.now, node, self.options.down_after_of(group));
+        self.judged("down-for-a-cause", cause.map_err(|what| format!("s{}: {what}", who + 1)))
+    }
+
+    /// A failover begins that nobody asked for: what was wrong with the master?
+    pub(super) fn has_need(&self, who: usize, name: &str) -> Outcomes {
+        let sentinel = self.processes[who].sentinel.as_deref();
+        let Some(master) = sentinel.and_then(|sentinel| sentinel.master_by_name(name.as_bytes())) else {
+            return Ok(());
+        };
+        let asked_for = |failover: &Failover| failover.forced || failover.handover.is_some();
+        if master.failover.as_ref().is_none_or(asked_for) {
+            return Ok(());
+        }
+        let addr = &master.node.addr;
+        let Some(server) = self.servers.iter().find(|server| server.is_at(&addr.host, addr.port)) else {
+            return Ok(());
+        };
+        let need = self.witness.need(self.now, server.index, &self.options);
+        self.judged(
+            "no-needless-demotion",
+            need.map_err(|what| format!("s{} replaces {}: {what}", who + 1, server.node())),
+        )
     }
 }

@@ -3,9 +3,10 @@
 
 use super::disk::Disk;
 use super::facts::{self, Checker, Fact, Seen, Violation};
+use super::groups::Group;
 use super::nemesis::Nemesis;
 use super::net::{Direction, Net, Packet, Request, Wire};
-use super::node::{GROUP, Node, sentinel_id};
+use super::node::{Node, sentinel_id};
 use super::options::{Options, Planted};
 use super::process::{Item, Process};
 use super::queue::Queue;
@@ -74,11 +75,13 @@ pub enum Event {
     /// An operator who is a little later than another.
     Force {
         who: usize,
+        group: usize,
     },
     NextFault,
-    /// An operator monitors the group again where it was removed.
+    /// An operator monitors a master again where it was removed.
     MonitorAgain {
         who: usize,
+        group: usize,
     },
     /// A fault has lasted long enough.
     Undo {
@@ -123,15 +126,20 @@ impl<'t> World<'t> {
         let stream = |n: u64| mix(options.seed.wrapping_mul(31).wrapping_add(n));
         let mut random = Random::seeded(stream(1));
         let now = Millis(0);
-        let master = Node::Server(0);
+        trace.several_masters = options.groups.len() > 1;
         let stubborn = options.planted == Some(Planted::StubbornServers);
-        let servers = (0..options.servers)
+        let servers = (0..options.servers())
             .map(|index| {
-                let role =
-                    if index == 0 { Role::Master } else { Role::Replica(master.ip().to_string(), master.port()) };
+                let group = options.group_of(index);
+                let master = group.master_at_first();
+                let role = if Node::Server(index) == master {
+                    Role::Master
+                } else {
+                    Role::Replica(master.ip().to_string(), master.port())
+                };
                 let mut server = Server::new(index, role, now, options.refuse_stale, stubborn);
                 server.link = Link::Up { heard: now };
-                if options.priority_zero && index + 1 == options.servers {
+                if options.priority_zero && index + 1 == group.servers.end {
                     server.priority = 0;
                 }
                 server
@@ -145,8 +153,11 @@ impl<'t> World<'t> {
         let processes = (0..options.sentinels)
             .map(|who| {
                 queue.push(now + random.below(500), Event::Start { who });
-                let text =
-                    first_file(&options, sentinel_id(who, stream(2)), &format!("{} {}", master.ip(), master.port()));
+                let at_first = |group: &Group| {
+                    let master = group.master_at_first();
+                    format!("{} {}", master.ip(), master.port())
+                };
+                let text = first_file(&options, who, sentinel_id(who, stream(2)), at_first);
                 Process::new(who, Disk::new(text, options.save_ms, plant, stream(100 + who as u64)))
             })
             .collect();
@@ -158,7 +169,7 @@ impl<'t> World<'t> {
             step: 0,
             net: Net::new(options.latency, stream(3)),
             nemesis: Nemesis::new(stream(4)),
-            witness: Witness::new(options.servers, options.sentinels),
+            witness: Witness::new(options.servers(), options.sentinels),
             servers,
             processes,
             queue,
@@ -223,8 +234,8 @@ impl<'t> World<'t> {
                 }
                 self.queue.push(self.now + replication::STEP_MS, Event::Replicate);
             }
-            Event::Force { who } => return self.force(who, false),
-            Event::MonitorAgain { who } => self.monitor_again(who),
+            Event::Force { who, group } => return self.force(who, group, false),
+            Event::MonitorAgain { who, group } => self.monitor_again(who, group),
             Event::NextFault => return self.next_fault(),
             Event::Undo { fault } => return self.undo(fault),
         }
@@ -328,7 +339,8 @@ impl<'t> World<'t> {
                     };
                     let offset = self.servers[index].offset;
                     let details = format_args!("{role} by order of {}, offset {offset}", Node::Sentinel(by));
-                    self.trace.line(self.now, Weight::Story, Node::Server(index), "role", details);
+                    let about = self.options.group_of(index).name;
+                    self.trace.line(self.now, Weight::Story, about, Node::Server(index), "role", details);
                 }
             }
         }
@@ -347,18 +359,24 @@ impl<'t> World<'t> {
         if living.len() < self.processes.len() {
             return Err("not all Sentinels are up".into());
         }
-        facts::group_at_rest(&living, &self.servers)
+        self.options.groups.iter().try_for_each(|group| {
+            let watching: Vec<_> = living.iter().filter(|(who, _)| group.is_watched_by(*who)).copied().collect();
+            facts::group_at_rest(group.name, &watching, &self.servers[group.servers.clone()])
+        })
     }
 
     /// Whether everybody has found everybody.
     pub fn all_met(&self) -> Result<(), String> {
         for (who, sentinel) in self.living() {
-            let Some(master) = sentinel.master_by_name(GROUP.as_bytes()) else {
-                return Err(format!("s{} knows no {GROUP}", who + 1));
-            };
-            let (peers, replicas) = (master.peers.len(), master.replicas.len());
-            if peers + 1 != self.options.sentinels || replicas + 1 != self.options.servers {
-                return Err(format!("s{} knows {peers} peers and {replicas} replicas", who + 1));
+            for group in self.options.groups.iter().filter(|group| group.is_watched_by(who)) {
+                let (who, name) = (who + 1, group.name);
+                let Some(master) = sentinel.master_by_name(name.as_bytes()) else {
+                    return Err(format!("s{who} knows no {name}"));
+                };
+                let (peers, replicas) = (master.peers.len(), master.replicas.len());
+                if peers + 1 != group.watchers.len() || replicas + 1 != group.servers.len() {
+                    return Err(format!("s{who} knows {peers} peers and {replicas} replicas of {name}"));
+                }
             }
         }
         Ok(())
@@ -394,28 +412,38 @@ impl<'t> World<'t> {
     }
 
     pub fn line(&mut self, weight: Weight, who: impl fmt::Display, what: &str, details: fmt::Arguments) {
-        self.trace.line(self.now, weight, who, what, details);
+        self.trace.line(self.now, weight, "", who, what, details);
+    }
+
+    /// The same about one master.
+    pub fn line_about(&mut self, about: &str, who: impl fmt::Display, what: &str, details: fmt::Arguments) {
+        self.trace.line(self.now, Weight::Story, about, who, what, details);
     }
 
     fn noise(&mut self, details: fmt::Arguments) {
-        self.trace.line(self.now, Weight::Noise, "net", "packet", details);
+        self.trace.line(self.now, Weight::Noise, "", "net", "packet", details);
     }
 }
 
-/// What the operator wrote before the first start, comments included.
-pub fn first_file(options: &Options, myid: RunId, master: &str) -> String {
-    let (quorum, down_after, timeout) = (options.quorum, options.down_after, options.failover_timeout);
-    let ours: String = [("down-after-refused", options.down_after_refused), ("ping-period", options.ping_period)]
-        .iter()
-        .filter(|(_, ms)| *ms > 0)
-        .map(|(name, ms)| format!("sentinel {name} {GROUP} {ms}\n"))
-        .collect();
-    format!(
-        "# One of {} Sentinels.\nport 26379\nsentinel myid {myid}\n\n# The group.\n\
-         sentinel monitor {GROUP} {master} {quorum}\nsentinel down-after-milliseconds {GROUP} {down_after}\n\
-         sentinel failover-timeout {GROUP} {timeout}\nsentinel parallel-syncs {GROUP} {}\n{ours}# The end.\n",
-        options.sentinels, options.parallel_syncs
-    )
+/// What the operator wrote before the first start, comments included. `address`: where each master is, as host and port.
+pub fn first_file(options: &Options, who: usize, myid: RunId, address: impl Fn(&Group) -> String) -> String {
+    let part = |group: &Group| {
+        let (name, master, quorum) = (group.name, address(group), group.quorum);
+        let (down_after, timeout) = (options.down_after_of(group), options.failover_timeout);
+        let ours: String = [("down-after-refused", options.down_after_refused), ("ping-period", options.ping_period)]
+            .iter()
+            .filter(|(_, ms)| *ms > 0)
+            .map(|(setting, ms)| format!("sentinel {setting} {name} {ms}\n"))
+            .collect();
+        format!(
+            "# The group.\n\
+             sentinel monitor {name} {master} {quorum}\nsentinel down-after-milliseconds {name} {down_after}\n\
+             sentinel failover-timeout {name} {timeout}\nsentinel parallel-syncs {name} {}\n{ours}",
+            options.parallel_syncs
+        )
+    };
+    let parts: String = options.groups.iter().filter(|group| group.is_watched_by(who)).map(part).collect();
+    format!("# One of {} Sentinels.\nport 26379\nsentinel myid {myid}\n\n{parts}# The end.\n", options.sentinels)
 }
 
 /// `s1>r2` in the story.
