@@ -137,7 +137,11 @@ impl Sentinel {
         let down_after = master.settings.down_after;
         // An answer must not make it earlier, so it counts as answered.
         let ping = link.ping_at(self.ping_period(master), 0);
+        // Another master that shares the link may send a PING before that, and when it is not answered its clock is ours.
+        let waits = link.sharers() > 1 && link.active_ping.is_none();
+        let mute = if waits { self.mute_at(link, link.last_pong, down_after) } else { None };
         let moments = [
+            mute,
             link.silent_at(down_after),
             self.drop_cmd_at(link, down_after),
             self.drop_pubsub_at(link),

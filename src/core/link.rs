@@ -125,6 +125,8 @@ impl Sentinel {
             if let Owner::Peer(_, masters) = &mut link.owner {
                 masters.insert(master);
             }
+            // Whoever had it alone has to reckon with the PINGs of another from now on.
+            self.reconsider_users(id);
             return id;
         }
         let id = self.add_link(now, addr.clone(), Owner::Peer(run_id, BTreeSet::from([master])));
@@ -229,10 +231,13 @@ impl Sentinel {
 
     /// When the command connection is to be given up; `None` when there is no sign of that.
     pub(super) fn drop_cmd_at(&self, link: &Link, down_after: u64) -> Option<Millis> {
-        let (half, life) = (down_after / 2, self.tunables.min_link_reconnect_period);
-        let silent = link.active_ping.map(|since| since.max(link.last_pong) + half);
-        let silent = silent.and_then(|at| Some(at.max(link.cmd.since()? + life) + 1));
+        let silent = link.active_ping.and_then(|since| self.mute_at(link, since.max(link.last_pong), down_after));
         [silent, link.stuck_cmd_at(down_after)].into_iter().flatten().min()
+    }
+
+    /// When a command connection on which nothing was heard since `since` is to be given up.
+    pub(super) fn mute_at(&self, link: &Link, since: Millis, down_after: u64) -> Option<Millis> {
+        Some((since + down_after / 2).max(link.cmd.since()? + self.tunables.min_link_reconnect_period) + 1)
     }
 
     /// When the Pub/Sub connection is to be given up; `None` while there is none.
