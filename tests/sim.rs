@@ -41,6 +41,7 @@ fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
         Ok("exercise") => Options::exercise,
         Ok("operators") => Options::operators,
         Ok("replacements") => Options::replacements,
+        Ok("worlds") => Options::worlds,
         Ok(other) => panic!("there is no profile {other:?}"),
     };
     let only = std::env::var("ONLY").ok().map(|list| {

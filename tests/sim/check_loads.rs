@@ -27,9 +27,10 @@ impl Checker for LoadsAgain {
     }
 }
 
-/// The order of nodes means nothing.
+/// The order of masters and of nodes means nothing.
 fn meaning(snapshot: &Snapshot) -> Snapshot {
     let mut snapshot = snapshot.clone();
+    snapshot.masters.sort_by(|one, other| one.name.cmp(&other.name));
     for master in &mut snapshot.masters {
         master.known_replicas.sort();
         master.known_peers.sort_by_key(|peer| peer.run_id);

@@ -146,7 +146,7 @@ pub trait Checker {
 }
 
 /// Every property by its name. Each is shown by a planted fault to see what it is there for.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 18] = [
     "one-vote",
     "one-leader",
     "majority-behind-leader",
@@ -157,6 +157,7 @@ pub const NAMES: [&str; 17] = [
     "saved-first",
     "loads-again",
     "one-link",
+    "others-untouched",
     "bounded-messages",
     "one-attempt",
     "down-for-a-cause",

@@ -4,7 +4,7 @@
 //! moves the master there, and enough invented peers make every majority impossible. Whoever can publish to a Sentinel is
 //! believed; that is what passwords and TLS are for.
 
-use super::groups::Group;
+use super::groups::{self, Group};
 use super::nemesis::Undo;
 use super::net::{Request, Wire};
 use super::node::{Node, sentinel_id};
@@ -84,11 +84,21 @@ impl World<'_> {
             Change::Quorum(quorum.max(majority)),
             Change::Quorum(quorum),
         ];
+        let mut forgets = vec![who];
+        if self.options.careful {
+            forgets = groups::replaceable(&self.options.groups, self.options.sentinels);
+            forgets.retain(|who| self.options.groups[chosen].is_watched_by(*who));
+        }
         let removed = self.processes.iter().any(|process| process.removed.contains(name));
-        let (order, undo) = match self.nemesis.random_below(4) {
-            0 => (Order::Reset, Undo::Nothing),
+        let kind = self.nemesis.random_below(4);
+        let who = match kind {
+            0 | 1 if self.options.careful && !forgets.is_empty() => forgets[self.nemesis.index(forgets.len())],
+            _ => who,
+        };
+        let (order, undo) = match kind {
+            0 if !forgets.is_empty() => (Order::Reset, Undo::Nothing),
             // One at a time: a master that nobody knows any more has lost its replicas.
-            1 if !removed => {
+            1 if !removed && !forgets.is_empty() => {
                 self.processes[who].removed.insert(name);
                 (Order::Remove, Undo::MonitorAgain(who, chosen))
             }

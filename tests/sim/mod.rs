@@ -32,6 +32,7 @@ pub mod check_loads;
 pub mod check_majority;
 pub mod check_messages;
 pub mod check_orders;
+pub mod check_others;
 pub mod check_quorum;
 pub mod check_tilt;
 pub mod check_votes;

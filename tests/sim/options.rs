@@ -117,6 +117,8 @@ impl fmt::Display for Planted {
 #[derive(Clone, Debug)]
 pub struct Options {
     pub seed: u64,
+    /// What `PROFILE` has to be for a replay, if not what the seed itself stands for.
+    pub profile: Option<&'static str>,
     pub sentinels: usize,
     pub groups: Vec<Group>,
     /// Settings of the masters, ms; some masters have a multiple of this down-after.
@@ -147,6 +149,9 @@ pub struct Options {
     pub down_after_refused: u64,
     pub ping_period: u64,
     pub faults: Vec<(FaultKind, u64)>,
+    /// Operators have RESET and REMOVE forget only where a majority remembers: a server that is away while all forget it is
+    /// nobody's when it returns.
+    pub careful: bool,
     /// No random faults: the master dies a few times, each time with everything else in order.
     pub drill: bool,
     /// The last server of each master is never to be promoted.
@@ -170,6 +175,28 @@ impl Options {
             8 => Options::replacements(seed),
             _ => Options::drawn(seed),
         }
+    }
+
+    /// A world with one to four masters, of any of the other kinds. Its seeds are a count of their own: what the seeds of
+    /// [`Options::of_seed`] mean does not depend on what is drawn here.
+    pub fn worlds(seed: u64) -> Options {
+        let base = match seed % 5 {
+            0 => Options::contested(seed),
+            3 => Options::replacements(seed),
+            _ => Options::drawn(seed),
+        };
+        let mut random = Random::seeded(mix(seed ^ 0x3a57_e125));
+        let draw = &mut random;
+        let count = pick(draw, &[1, 2, 2, 2, 3, 3, 4]);
+        let groups = groups::several(draw, count, base.sentinels);
+        let mut faults = base.faults.clone();
+        for (kind, chance) in [(Administrator, 40), (Operator, 10)] {
+            let weight = 1 + draw.below(4);
+            if draw.below(100) < chance && !faults.iter().any(|(known, _)| *known == kind) {
+                faults.push((kind, weight));
+            }
+        }
+        Options { profile: Some("worlds"), groups, faults, careful: true, ..base }
     }
 
     /// A run in which everything is drawn.
@@ -201,6 +228,7 @@ impl Options {
             .collect();
         Options {
             seed,
+            profile: None,
             sentinels,
             groups: groups::one(sentinels, pick(draw, &[1, 2, 3, 3, 4, 5]), quorum),
             down_after: pick(draw, &[500, 1000, 1000, 3000]),
@@ -220,6 +248,7 @@ impl Options {
             down_after_refused: pick(draw, &[0, 0, 100, 300]),
             ping_period: pick(draw, &[0, 0, 50, 200]),
             faults,
+            careful: false,
             drill: false,
             priority_zero: draw.below(4) == 0,
             own_timers: if draw.below(4) == 0 { 1 + pick(draw, &[0, 1, sentinels - 1]) } else { 0 },

@@ -4,6 +4,7 @@
 //! A save that takes time stops the process until it is over. A crash may fall between any two effects.
 
 use super::check_cause::Ear;
+use super::check_others::{self, Others};
 use super::disk::Disk;
 use super::facts::{self, Fact};
 use super::groups::{self, Group};
@@ -251,7 +252,12 @@ impl World<'_> {
             .iter()
             .filter_map(|item| if let Item::Order(name, Order::Remove) = item { Some(*name) } else { None })
             .collect();
+        let mut verdict = Ok(());
         for item in process.inbox.drain(..) {
+            let others = check_others::concerned(&item, &self.options.groups, |conn| {
+                process.wires.get(&conn).and_then(|&wire| self.net.get(wire)).map(|connection| connection.to)
+            });
+            let others = others.and_then(|(about, reach)| Others::of(sentinel, about, reach));
             match item {
                 Item::Requests(wire, requests) => {
                     for request in &requests {
@@ -282,10 +288,14 @@ impl World<'_> {
                     sentinel.handle(now, Input::Reply { conn, kind, reply });
                 }
             }
+            if let Some(others) = others {
+                verdict = verdict.and(others.untouched(sentinel));
+            }
         }
         if sentinel.next_wakeup() <= now {
             sentinel.tick(now);
         }
+        self.judged("others-untouched", verdict.map_err(|what| format!("s{}: {what}", who + 1)))?;
         for name in removed {
             self.observe(who, Fact::Removed { name })?;
         }

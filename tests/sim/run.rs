@@ -151,8 +151,9 @@ pub fn replayed(options: &Options) -> Result<Report, Failure> {
         let numbers: Vec<String> = only.iter().map(u64::to_string).collect();
         format!("ONLY={} ", numbers.join(","))
     });
-    let seed = options.seed;
-    let text = format!("{options}\n{}\n{what}\nreplay: {only}SEED={seed} cargo test --test sim\n", trace.story());
+    let (seed, profile) = (options.seed, options.profile.map_or(String::new(), |name| format!("PROFILE={name} ")));
+    let text =
+        format!("{options}\n{}\n{what}\nreplay: {profile}{only}SEED={seed} cargo test --test sim\n", trace.story());
     Err(Failure { seed: options.seed, checker, what, text })
 }
 
