@@ -1,8 +1,9 @@
 //! The simulation: a whole group in one thread, under faults drawn from a seed.
 //!
-//! * `cargo test --test sim` runs 60 seeds; `SEEDS=500` in the environment scales, `SEED=7` replays one and prints
-//!   its story (`STORY=all` with every packet). `MUTE=one-vote,one-leader` sends those checkers to sleep, and
-//!   `PROFILE=contested` (or `drawn`, `exercise`, `operators`, `replacements`) has all seeds be runs of that kind.
+//! * `cargo test --test sim` runs 60 seeds with one master, and besides, as seeds of their own, 20 with one to four and 6 in
+//!   which several die; `SEEDS=600` in the environment scales all three, `SEED=7` replays one and prints its story
+//!   (`STORY=all` with every packet). `MUTE=one-vote,one-leader` sends those checkers to sleep, and `PROFILE=contested` (or
+//!   `drawn`, `exercise`, `operators`, `replacements`, `worlds`, `rush`, `shared`) has all seeds be runs of that kind.
 //! * A failure prints seed, step, what was broken, and the story with as few faults as it takes; `ONLY=3,7` leaves only the
 //!   faults with these numbers.
 
@@ -30,20 +31,10 @@ fn from_environment(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
-#[test]
-fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
+/// Runs these seeds as the environment says; panics with the story of the first that fails.
+fn run_seeds(seeds: u64, profile: fn(u64) -> Options) {
     let muted = std::env::var("MUTE").unwrap_or_default();
     let muted: Vec<String> = muted.split(',').map(ToString::to_string).collect();
-    let profile = match std::env::var("PROFILE").as_deref() {
-        Err(_) => Options::of_seed,
-        Ok("drawn") => Options::drawn,
-        Ok("contested") => Options::contested,
-        Ok("exercise") => Options::exercise,
-        Ok("operators") => Options::operators,
-        Ok("replacements") => Options::replacements,
-        Ok("worlds") => Options::worlds,
-        Ok(other) => panic!("there is no profile {other:?}"),
-    };
     let only = std::env::var("ONLY").ok().map(|list| {
         list.split(',').map(|number| number.parse().expect("ONLY is numbers with commas between")).collect::<Vec<u64>>()
     });
@@ -60,7 +51,6 @@ fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
         }
         return;
     }
-    let seeds = from_environment("SEEDS").unwrap_or(DEFAULT_SEEDS);
     let begun = std::time::Instant::now();
     let (reports, failures) = run::many(1..=seeds, drawn);
     print_summary(&reports);
@@ -80,6 +70,40 @@ fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
     }
 }
 
+#[test]
+fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
+    let profile: fn(u64) -> Options = match std::env::var("PROFILE").as_deref() {
+        Err(_) => Options::of_seed,
+        Ok("drawn") => Options::drawn,
+        Ok("contested") => Options::contested,
+        Ok("exercise") => Options::exercise,
+        Ok("operators") => Options::operators,
+        Ok("replacements") => Options::replacements,
+        Ok("worlds") => Options::worlds,
+        Ok("rush") => Options::rush,
+        Ok("shared") => Options::shared,
+        Ok(other) => panic!("there is no profile {other:?}"),
+    };
+    run_seeds(from_environment("SEEDS").unwrap_or(DEFAULT_SEEDS), profile);
+}
+
+/// A part of the seeds, unless somebody wants those of another kind.
+fn run_share(one_of: u64, profile: fn(u64) -> Options) {
+    if std::env::var("PROFILE").is_err() && std::env::var("SEED").is_err() {
+        run_seeds(from_environment("SEEDS").unwrap_or(DEFAULT_SEEDS).div_ceil(one_of), profile);
+    }
+}
+
+#[test]
+fn no_master_costs_another_anything() {
+    run_share(3, Options::worlds);
+}
+
+#[test]
+fn masters_that_die_together_are_replaced_as_soon_as_one_alone() {
+    run_share(10, Options::rush);
+}
+
 fn print_summary(reports: &[Report]) {
     let sum = |field: fn(&Report) -> u64| reports.iter().map(field).sum::<u64>();
     let mut converged: Vec<u64> = reports.iter().map(|report| report.converged_after).collect();
@@ -97,6 +121,12 @@ fn print_summary(reports: &[Report]) {
         converged.get(converged.len() / 2).unwrap_or(&0),
         converged.last().unwrap_or(&0),
     );
+    let mut waits: Vec<u64> = reports.iter().flat_map(|report| report.waits.iter().copied()).collect();
+    waits.sort_unstable();
+    if let (Some(median), Some(worst)) = (waits.get(waits.len() / 2), waits.last()) {
+        let masters = waits.len();
+        println!("{masters} masters died together: a new one {median} ms beyond down-after (median), {worst} at worst");
+    }
 }
 
 #[test]
@@ -122,13 +152,14 @@ fn the_same_seed_gives_the_same_trace() {
 #[test]
 fn traces_are_told_to_another_process() {
     for seed in std::env::var("TRACES").unwrap_or_default().split_whitespace() {
-        println!("trace {seed} {:016x}", trace_of(seed.parse().expect("a seed")));
+        let seed = seed.parse().expect("a seed");
+        println!("traces {seed} {:016x} {:016x}", trace_of(Options::of_seed(seed)), trace_of(Options::worlds(seed)));
     }
 }
 
-fn trace_of(seed: u64) -> u64 {
+fn trace_of(options: Options) -> u64 {
     let mut trace = Trace::silent();
-    let _ = run::run(&Options::of_seed(seed), &mut trace);
+    let _ = run::run(&options, &mut trace);
     trace.hash()
 }
 
@@ -145,7 +176,8 @@ fn the_same_seed_gives_the_same_trace_in_another_process() {
     assert!(other.status.success(), "{other:?}");
     let told = String::from_utf8_lossy(&other.stdout);
     for seed in seeds {
-        let line = format!("trace {seed} {:016x}", trace_of(seed));
+        let here = (trace_of(Options::of_seed(seed)), trace_of(Options::worlds(seed)));
+        let line = format!("traces {seed} {:016x} {:016x}", here.0, here.1);
         assert!(told.lines().any(|told| told.ends_with(&line)), "{line} is not in:\n{told}");
     }
 }
@@ -253,6 +285,13 @@ const PLANTED: &[Row] = &[
     (Planted::Disk(DiskPlant::OldFileAfterCrash), Options::of_seed, &[], "epochs-forward"),
     (Planted::Disk(DiskPlant::TornFile), Options::of_seed, &[], "loads-again"),
     (Planted::StubbornServers, Options::of_seed, &[], "convergence"),
+    // What only several masters show.
+    (Planted::Core(Plant::VotePerSentinel), Options::rush, &[], "saved-first"),
+    (Planted::Core(Plant::ConfigToFirst), Options::shared, &[], "others-untouched"),
+    (Planted::Core(Plant::ConfigToFirst), Options::shared, &["others-untouched"], "one-link"),
+    (Planted::Core(Plant::HangUpOnSharers), Options::shared, &[], "others-untouched"),
+    (Planted::Core(Plant::ResetAll), Options::shared, &[], "others-untouched"),
+    (Planted::Core(Plant::OneFailoverAtATime), Options::rush, &[], "waits-for-no-other"),
 ];
 
 #[test]

@@ -100,6 +100,11 @@ impl Sentinel {
             let master = &self.masters[&id];
             answer.vote = Vote { leader: master.leader, epoch: master.leader_epoch };
             answer.vote_if_unsaved = master.durable_vote;
+            if self.planted(Plant::VotePerSentinel) {
+                let voted = self.masters.values().filter(|other| other.leader_epoch == epoch && other.leader.is_some());
+                let vote = voted.map(|other| Vote { leader: other.leader, epoch }).next();
+                answer.vote = vote.unwrap_or(answer.vote);
+            }
         }
         if down && in_force.is_none() {
             self.echo(now, id);
@@ -132,8 +137,10 @@ impl Sentinel {
     pub(super) fn vote(&mut self, now: Millis, id: MasterId, epoch: u64, candidate: RunId) {
         self.adopt_epoch(epoch);
         let twice = self.planted(Plant::VoteTwice);
+        let given = self.planted(Plant::VotePerSentinel)
+            && self.masters.values().any(|other| other.id != id && other.leader_epoch >= epoch);
         let Some(master) = self.masters.get_mut(&id) else { return };
-        let fresh = master.leader_epoch < epoch || twice;
+        let fresh = (master.leader_epoch < epoch && !given) || twice;
         if self.save_retry.is_some() {
             // Whoever asked takes this for a final no in this epoch, so it must be one.
             master.withdrawn_epoch = master.withdrawn_epoch.max(epoch);

@@ -119,7 +119,8 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return };
         let Some(since) = master.odown else { return };
         let unsaved = self.save_retry.is_some() && !self.planted(Plant::StartWhileSavesFail);
-        if master.failover.is_some() || unsaved {
+        let in_line = self.planted(Plant::OneFailoverAtATime) && self.masters.values().any(|m| m.failover.is_some());
+        if master.failover.is_some() || unsaved || in_line {
             return;
         }
         let (allowed, rule) = self.delay(master);

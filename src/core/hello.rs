@@ -118,6 +118,8 @@ impl Sentinel {
         }
         // A configuration cannot be newer than the epoch it was agreed in.
         self.adopt_epoch(hello.current_epoch.max(hello.config_epoch));
+        let first = self.masters.keys().next().copied().filter(|_| self.planted(Plant::ConfigToFirst));
+        let id = first.unwrap_or(id);
         if heard == Heard::FromPeer || !self.may_be_of_former_life(now, id, hello) {
             self.adopt_config(now, id, peer, hello);
         }

@@ -140,6 +140,9 @@ impl Sentinel {
         if let Owner::Peer(run_id, masters) = &mut link.owner {
             masters.remove(&master);
             if !masters.is_empty() {
+                if self.planted(Plant::HangUpOnSharers) {
+                    self.hang_up(id, ConnKind::Command);
+                }
                 return;
             }
             self.peer_links.remove(run_id);

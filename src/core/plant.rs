@@ -46,6 +46,16 @@ pub enum Plant {
     ForgetToHangUp,
     /// Whether the master is down is asked with everything that is heard.
     AskAllTheTime,
+    /// A vote about one master is the vote about every other in that epoch.
+    VotePerSentinel,
+    /// The configuration in a hello, about whichever master, is taken for that of the first.
+    ConfigToFirst,
+    /// RESET and REMOVE of a master close the connections to its peers, whoever shares them.
+    HangUpOnSharers,
+    /// RESET means every master, whatever the pattern says.
+    ResetAll,
+    /// While one master is being replaced no other is.
+    OneFailoverAtATime,
     /// Acts in the cron only, without ranks: a start is spread by chance alone, and after an attempt, whoever made it, comes
     /// the full wait.
     OwnTimers,

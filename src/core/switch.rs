@@ -1,9 +1,9 @@
 //! A master's address changes, or is started afresh.
 
-use super::Sentinel;
 use super::ids::{Addr, LinkId, MasterId, ReplicaId};
 use super::model::{Expect, Node, Owner, Replica, Role};
 use super::report::Outcome;
+use super::{Plant, Sentinel};
 use crate::base::Millis;
 
 impl Sentinel {
@@ -95,10 +95,11 @@ impl Sentinel {
     /// `SENTINEL RESET`: how many masters matched the glob.
     pub fn reset(&mut self, now: Millis, pattern: &[u8]) -> usize {
         self.notice_gap(now);
+        let all = self.planted(Plant::ResetAll);
         let matching: Vec<MasterId> = self
             .masters
             .values()
-            .filter(|master| crate::base::glob::matches(pattern, master.name.as_bytes(), false))
+            .filter(|master| all || crate::base::glob::matches(pattern, master.name.as_bytes(), false))
             .map(|master| master.id)
             .collect();
         for &id in &matching {

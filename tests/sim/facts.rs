@@ -146,7 +146,7 @@ pub trait Checker {
 }
 
 /// Every property by its name. Each is shown by a planted fault to see what it is there for.
-pub const NAMES: [&str; 18] = [
+pub const NAMES: [&str; 19] = [
     "one-vote",
     "one-leader",
     "majority-behind-leader",
@@ -158,6 +158,7 @@ pub const NAMES: [&str; 18] = [
     "loads-again",
     "one-link",
     "others-untouched",
+    "waits-for-no-other",
     "bounded-messages",
     "one-attempt",
     "down-for-a-cause",

@@ -49,6 +49,7 @@ pub mod queue;
 pub mod replication;
 pub mod retry;
 pub mod run;
+pub mod rush;
 pub mod server;
 pub mod shrink;
 pub mod stopwatch;

@@ -291,6 +291,45 @@ impl Options {
         }
     }
 
+    /// Three Sentinels that share two masters, whose servers die and whose operators forget: a small world for what several
+    /// masters show.
+    pub fn shared(seed: u64) -> Options {
+        let group = |name, first: usize| Group {
+            name,
+            servers: first..first + 3,
+            watchers: vec![0, 1, 2],
+            quorum: 2,
+            patience: 1,
+        };
+        Options {
+            profile: Some("shared"),
+            groups: vec![group(groups::NAMES[0], 0), group(groups::NAMES[1], 3)],
+            failover_timeout: 6_000,
+            safety_ms: 20_000,
+            fault_gap_ms: 1_000,
+            faults_at_once: 2,
+            faults: vec![(Administrator, 4), (ServerKill, 3), (SentinelCrash, 1)],
+            careful: true,
+            ..Options::calm(seed, 3)
+        }
+    }
+
+    /// Nothing is wrong but that several masters die, at once or one after the other.
+    pub fn rush(seed: u64) -> Options {
+        let base = Options::exercise(seed);
+        let mut random = Random::seeded(mix(seed ^ 0x0e5c_a1e5));
+        let draw = &mut random;
+        let count = pick(draw, &[2, 3, 4]);
+        let mut groups = groups::several(draw, count, base.sentinels);
+        let mut first = 0;
+        for group in &mut groups {
+            (group.servers, group.patience) = (first..first + 3, 1);
+            first += 3;
+        }
+        // Failovers last, so that the next master dies before they are over.
+        Options { profile: Some("rush"), groups, sync_ms: (1_500, 3_000), ..base }
+    }
+
     /// Nothing is wrong but that operators call SENTINEL FAILOVER, mostly two of them at once. What they do is excused
     /// nowhere: whoever can ask everybody has no reason to collide.
     pub fn operators(seed: u64) -> Options {

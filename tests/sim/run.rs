@@ -3,6 +3,7 @@
 use super::check_messages;
 use super::facts::Violation;
 use super::options::Options;
+use super::rush;
 use super::stopwatch;
 use super::trace::Trace;
 use super::world::{Outcomes, World};
@@ -25,6 +26,8 @@ pub struct Report {
     pub excused: u64,
     /// From healing to agreement, ms.
     pub converged_after: u64,
+    /// Of masters that died together with others: how long they had no successor, beyond their down-after, ms.
+    pub waits: Vec<u64>,
 }
 
 /// A seed that failed, with all that is needed to see why.
@@ -55,13 +58,16 @@ pub fn run(options: &Options, trace: &mut Trace) -> Result<Report, Violation> {
     let converged_after = outcome?;
     let failovers = world.events.iter().filter(|heard| heard.channel == "+promoted-slave").count() as u64;
     let (steps, faults, requests, excused) = (world.step, world.nemesis.begun, world.requests, world.excused());
+    let waits = std::mem::take(&mut world.waits);
     let (trace_hash, lines) = (trace.hash(), trace.lines());
-    Ok(Report { trace_hash, lines, steps, faults, failovers, requests, excused, converged_after })
+    Ok(Report { waits, trace_hash, lines, steps, faults, failovers, requests, excused, converged_after })
 }
 
 fn phases(world: &mut World) -> Result<u64, Violation> {
     warm_up(world)?;
-    if world.options.drill {
+    if world.options.drill && world.options.groups.len() > 1 {
+        rush::rush(world)?;
+    } else if world.options.drill {
         drill(world)?;
     } else {
         world.unleash();

@@ -108,3 +108,17 @@ impl Write for Hasher {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_are_several_masters_a_line_says_which() {
+        for (several_masters, line) in [(false, "r1     back     up\n"), (true, "cache    r1     back     up\n")] {
+            let mut trace = Trace { several_masters, ..Trace::recording() };
+            trace.line(Millis(7), Weight::Story, "cache", "r1", "back", format_args!("up"));
+            assert_eq!(trace.story(), format!("        7  {line}"));
+        }
+    }
+}

@@ -108,6 +108,8 @@ pub struct World<'t> {
     pub requests: u64,
     /// Turns of their loops.
     pub turns: u64,
+    /// How long each master that died alone in its fate was without a successor, beyond its down-after, ms.
+    pub waits: Vec<u64>,
     pub(super) random: Random,
     checkers: Vec<Box<dyn Checker>>,
 }
@@ -178,6 +180,7 @@ impl<'t> World<'t> {
             trap: None,
             requests: 0,
             turns: 0,
+            waits: Vec::new(),
             random,
             checkers,
             options,
