@@ -114,10 +114,10 @@ fn by_order(seed: u64, sentinels: usize, weather: Weather, second: Option<u64>) 
         }
     };
     let who = usize::try_from(seed % sentinels as u64).expect("an index");
-    world.force(who, false).expect("nothing unsafe");
+    world.force(who, 0, false).expect("nothing unsafe");
     if let Some(later) = second {
         go_on(&mut world, ordered + later);
-        world.force((who + 1) % sentinels, false).expect("nothing unsafe");
+        world.force((who + 1) % sentinels, 0, false).expect("nothing unsafe");
     }
     while !moved(&world, &before) {
         assert!(world.now < ordered + 60_000, "seed {seed}: no agreement within a minute");

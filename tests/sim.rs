@@ -3,7 +3,7 @@
 //! * `cargo test --test sim` runs 60 seeds with one master, and besides, as seeds of their own, 20 with one to four and 6 in
 //!   which several die; `SEEDS=600` in the environment scales all three, `SEED=7` replays one and prints its story
 //!   (`STORY=all` with every packet). `MUTE=one-vote,one-leader` sends those checkers to sleep, and `PROFILE=contested` (or
-//!   `drawn`, `exercise`, `operators`, `replacements`, `worlds`, `rush`, `shared`) has all seeds be runs of that kind.
+//!   `drawn`, `exercise`, `operators`, `replacements`, `worlds`, `rush`, `shared`, `wires`) has all seeds be runs of that kind.
 //! * A failure prints seed, step, what was broken, and the story with as few faults as it takes; `ONLY=3,7` leaves only the
 //!   faults with these numbers.
 
@@ -82,6 +82,7 @@ fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
         Ok("worlds") => Options::worlds,
         Ok("rush") => Options::rush,
         Ok("shared") => Options::shared,
+        Ok("wires") => Options::wires,
         Ok(other) => panic!("there is no profile {other:?}"),
     };
     run_seeds(from_environment("SEEDS").unwrap_or(DEFAULT_SEEDS), profile);
@@ -291,6 +292,7 @@ const PLANTED: &[Row] = &[
     (Planted::Core(Plant::ConfigToFirst), Options::shared, &["others-untouched"], "one-link"),
     (Planted::Core(Plant::HangUpOnSharers), Options::shared, &[], "others-untouched"),
     (Planted::Core(Plant::ResetAll), Options::shared, &[], "others-untouched"),
+    (Planted::Core(Plant::KeepSilentLinks), Options::wires, &[], "convergence"),
     (Planted::Core(Plant::OneFailoverAtATime), Options::rush, &[], "waits-for-no-other"),
 ];
 

@@ -218,7 +218,9 @@ impl Sentinel {
     pub(super) fn tend_link(&mut self, now: Millis, id: LinkId, down_after: u64) {
         let Some(link) = self.links.get(&id) else { return };
         let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
-        let (cmd, pubsub) = (come(self.drop_cmd_at(link, down_after)), come(self.drop_pubsub_at(link)));
+        let kept = |conn: Conn| conn.is_up() && self.planted(Plant::KeepSilentLinks);
+        let cmd = come(self.drop_cmd_at(link, down_after)) && !kept(link.cmd);
+        let pubsub = come(self.drop_pubsub_at(link)) && !kept(link.pubsub);
         let stuck = come(link.stuck_cmd_at(down_after)) || (come(stuck_at(link.pubsub)) && !link.pubsub_established);
         if stuck {
             self.end_refusals(id);

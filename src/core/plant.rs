@@ -56,6 +56,8 @@ pub enum Plant {
     ResetAll,
     /// While one master is being replaced no other is.
     OneFailoverAtATime,
+    /// A connection is kept, however long nothing came back on it.
+    KeepSilentLinks,
     /// Acts in the cron only, without ranks: a start is spread by chance alone, and after an attempt, whoever made it, comes
     /// the full wait.
     OwnTimers,

@@ -1,7 +1,9 @@
 //! After healing: all Sentinels that monitor a master name one address, that server is master, and all its other servers are
 //! its replicas.
 
+use super::node::Node;
 use super::server::{Link, Role, Server, State};
+use std::net::SocketAddr;
 use watchfire::core::Sentinel;
 
 /// Says what is still missing.
@@ -43,6 +45,23 @@ pub fn group_at_rest(name: &str, sentinels: &[(usize, &Sentinel)], servers: &[Se
                 return Err(format!("the link of {node} is {:?}", server.link));
             }
             Role::Replica(..) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Everybody is up, and so nobody is held down for long, but for those that were made up.
+pub fn all_are_heard(name: &str, sentinels: &[(usize, &Sentinel)]) -> Result<(), String> {
+    for (who, sentinel) in sentinels {
+        let Some(master) = sentinel.master_by_name(name.as_bytes()) else { continue };
+        let servers = std::iter::once(&master.node).chain(master.replicas.values().map(|replica| &replica.node));
+        let servers = servers.map(|node| (&node.addr, node.sdown));
+        let peers = master.peers.values().map(|peer| (&peer.addr, peer.sdown));
+        for (addr, _) in servers.chain(peers).filter(|(_, sdown)| sdown.is_some()) {
+            let there = addr.ip.and_then(|ip| Node::at(SocketAddr::new(ip, addr.port)));
+            if let Some(node @ (Node::Server(_) | Node::Sentinel(_))) = there {
+                return Err(format!("s{} holds {node} down for {name}", who + 1));
+            }
         }
     }
     Ok(())

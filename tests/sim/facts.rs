@@ -202,6 +202,11 @@ pub fn group_at_rest(name: &str, sentinels: &[(usize, &Sentinel)], servers: &[Se
     check_convergence::group_at_rest(name, sentinels, servers)
 }
 
+/// Nobody who is there is held down.
+pub fn all_are_heard(name: &str, sentinels: &[(usize, &Sentinel)]) -> Result<(), String> {
+    check_convergence::all_are_heard(name, sentinels)
+}
+
 /// What an order to a server must never say, and the name of the property.
 pub fn order_is_sane(server: &Server, request: &Request) -> Result<(), (&'static str, String)> {
     check_orders::order_is_sane(server, request)

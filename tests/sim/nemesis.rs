@@ -3,7 +3,7 @@
 
 use super::disk::Disk;
 use super::groups::{self, Group};
-use super::net::Wire;
+use super::net::{Direction, Wire};
 use super::node::{Node, sentinel_id};
 use super::options::{FaultKind, between, pick};
 use super::process::{CrashPlan, Process};
@@ -50,6 +50,8 @@ pub(super) enum Undo {
     Calm,
     DiskWorks(usize),
     DiskFast(usize),
+    WholeMessages(usize),
+    ServersBack(Vec<usize>),
     Nothing,
 }
 
@@ -240,6 +242,28 @@ impl World<'_> {
                 Undo::Nothing
             }
             FaultKind::Administrator => self.administer(lasts),
+            FaultKind::HalfOpen => self.half_open(),
+            FaultKind::Pieces => {
+                let who = self.nemesis.index(self.options.sentinels);
+                let breaks = pick(&mut self.nemesis.random, &[5, 30, 1_000]);
+                let details = format_args!("its messages go in pieces for {lasts} ms, one of {breaks} breaks off");
+                self.fault(Node::Sentinel(who), details);
+                self.net.tear_messages(who, Some(breaks));
+                Undo::WholeMessages(who)
+            }
+            FaultKind::MastersDie => {
+                let masters: Vec<usize> = self
+                    .servers
+                    .iter()
+                    .filter(|server| server.role == Role::Master)
+                    .map(|server| server.index)
+                    .collect();
+                for &index in &masters {
+                    self.fault(Node::Server(index), format_args!("killed together with all masters for {lasts} ms"));
+                    self.stop_server(index, false);
+                }
+                Undo::ServersBack(masters)
+            }
             FaultKind::TwoOperators => {
                 let (group, who) = self.master_and_watcher();
                 let watchers = self.options.groups[group].watchers.clone();
@@ -294,6 +318,26 @@ impl World<'_> {
         self.line(Weight::Story, "net", "fault", format_args!("partition {left} {arrow} {right} for {lasts} ms"));
         self.cut(&cuts);
         Undo::Mend(cuts)
+    }
+
+    /// A router forgets a connection. That ends when one of its ends has had enough of the silence.
+    fn half_open(&mut self) -> Undo {
+        let standing = self.net.standing();
+        if standing.is_empty() {
+            return Undo::Nothing;
+        }
+        let wire = standing[self.nemesis.index(standing.len())];
+        let Some(connection) = self.net.get(wire) else { return Undo::Nothing };
+        let (from, to, kind) = (Node::Sentinel(connection.from), connection.to, connection.kind);
+        let ways = pick(
+            &mut self.nemesis.random,
+            &[&[Direction::There][..], &[Direction::Back], &[Direction::There, Direction::Back]],
+        );
+        self.fault(from, format_args!("its {kind:?} connection to {to} swallows what goes {ways:?}"));
+        for &way in ways {
+            self.net.swallow(wire, way);
+        }
+        Undo::Nothing
     }
 
     fn reset_one(&mut self) -> Undo {
@@ -359,6 +403,8 @@ impl World<'_> {
             }
             Undo::Calm => self.net.latency = self.options.latency,
             Undo::DiskWorks(who) => self.processes[who].disk.failing = false,
+            Undo::WholeMessages(who) => self.net.tear_messages(who, None),
+            Undo::ServersBack(servers) => servers.into_iter().try_for_each(|index| self.server_back(index))?,
             Undo::DiskFast(who) => self.processes[who].disk.save_ms = self.options.save_ms,
             Undo::Nothing => {}
         }
@@ -377,6 +423,7 @@ impl World<'_> {
             self.processes[who].plan = None;
             self.processes[who].disk.failing = false;
             self.processes[who].disk.save_ms = self.options.save_ms;
+            self.net.tear_messages(who, None);
             self.thaw(who);
             self.start(who)?;
             for group in 0..self.options.groups.len() {

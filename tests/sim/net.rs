@@ -4,15 +4,19 @@
 //! some time after the cut is mended, unless the connection was closed meanwhile. A dial into a cut is
 //! repeated with growing pauses, as a kernel does. A process that dies resets its connections, but the
 //! reset is a packet like any other; a machine that is lost sends none.
+//!
+//! Two things befall a connection alone. It can become a void in one direction or both, for good: a router has forgotten it,
+//! and neither data nor an end comes through, though each end believes that it stands. And what a Sentinel says and hears
+//! can arrive in pieces, cut anywhere within a message, and break off in the middle of one.
 
 use super::node::Node;
 use super::options::between;
 use super::queue::Queue;
 use super::world::Event;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use watchfire::base::{Millis, Random};
 use watchfire::core::{ConnId, ConnKind};
-use watchfire::resp::Reply;
+use watchfire::resp::{self, Argv, Proto, Reply, ReplyDecoder, RequestDecoder, Writer};
 
 /// One request, argument by argument.
 pub type Request = Vec<Vec<u8>>;
@@ -34,6 +38,8 @@ pub enum Packet {
     Refused,
     Requests(Vec<Request>),
     Replies(Vec<Reply>),
+    /// Some bytes out of requests or replies.
+    Piece(Vec<u8>),
     /// The end of a connection, in good order or by a reset.
     End,
 }
@@ -61,6 +67,11 @@ struct Pipe {
     held: VecDeque<Packet>,
     /// Nothing arrives before this: a stream does not overtake itself.
     last: Millis,
+    /// Whatever is sent from now on is lost.
+    void: bool,
+    /// What has arrived of a message in pieces.
+    requests: RequestDecoder,
+    replies: ReplyDecoder,
 }
 
 #[derive(Debug)]
@@ -78,6 +89,10 @@ pub struct Net {
     /// Extra ms of one direction.
     pub slow: BTreeMap<(Node, Node), u64>,
     cuts: BTreeMap<(Node, Node), Cut>,
+    /// Connections with a void, to be passed over when they are closed.
+    voids: Vec<Wire>,
+    /// Sentinels whose messages go in pieces; one of so many breaks off.
+    torn: BTreeMap<usize, u64>,
     wires: BTreeMap<Wire, Connection>,
     last_wire: u64,
     random: Random,
@@ -94,6 +109,8 @@ impl Net {
             latency,
             slow: BTreeMap::new(),
             cuts: BTreeMap::new(),
+            voids: Vec::new(),
+            torn: BTreeMap::new(),
             wires: BTreeMap::new(),
             last_wire: 0,
             random: Random::seeded(seed),
@@ -184,11 +201,100 @@ impl Net {
         direction: Direction,
         packet: Packet,
     ) {
+        let Some(connection) = self.wires.get(&wire) else { return };
+        match (self.torn.get(&connection.from), bytes_of(&packet)) {
+            (Some(&breaks), Some(bytes)) => self.tear(queue, now, wire, direction, &bytes, breaks),
+            _ => self.fly(queue, now, wire, direction, packet),
+        }
+    }
+
+    fn fly(&mut self, queue: &mut Queue<Event>, now: Millis, wire: Wire, direction: Direction, packet: Packet) {
         let Some((from, to)) = self.path(wire, direction) else { return };
         let at = now + self.flight(from, to);
         let pipe = self.pipe(wire, direction).expect("it has a path");
+        if pipe.void {
+            return;
+        }
         pipe.last = pipe.last.max(at);
         queue.push(pipe.last, Event::Packet { wire, direction, packet });
+    }
+
+    /// A message goes in pieces, or only a beginning of it and then the end of the connection for both sides.
+    fn tear(
+        &mut self,
+        queue: &mut Queue<Event>,
+        now: Millis,
+        wire: Wire,
+        direction: Direction,
+        mut bytes: &[u8],
+        breaks: u64,
+    ) {
+        let breaks_off = self.random.below(breaks) == 0;
+        for _ in 0..1 + self.random.below(3) {
+            let (piece, rest) =
+                bytes.split_at(usize::try_from(self.random.below(bytes.len() as u64 + 1)).expect("an index"));
+            self.fly(queue, now, wire, direction, Packet::Piece(piece.to_vec()));
+            bytes = rest;
+        }
+        if !breaks_off {
+            return self.fly(queue, now, wire, direction, Packet::Piece(bytes.to_vec()));
+        }
+        for direction in [Direction::There, Direction::Back] {
+            self.fly(queue, now, wire, direction, Packet::End);
+            if let Some(pipe) = self.pipe(wire, direction) {
+                pipe.void = true;
+            }
+        }
+    }
+
+    /// Puts a piece behind those before it. What is whole now; nothing, when no message is.
+    pub fn piece_together(&mut self, wire: Wire, direction: Direction, bytes: &[u8]) -> Option<Packet> {
+        let pipe = self.pipe(wire, direction)?;
+        match direction {
+            Direction::There => {
+                pipe.requests.extend(bytes);
+                let (mut requests, mut argv) = (Vec::new(), Argv::default());
+                while pipe.requests.next(&mut argv).expect("a Sentinel writes requests") {
+                    requests.push(argv.iter().map(<[u8]>::to_vec).collect());
+                }
+                (!requests.is_empty()).then_some(Packet::Requests(requests))
+            }
+            Direction::Back => {
+                pipe.replies.extend(bytes);
+                let mut replies = Vec::new();
+                while let Some(reply) = pipe.replies.next().expect("a server writes replies") {
+                    replies.push(reply);
+                }
+                (!replies.is_empty()).then_some(Packet::Replies(replies))
+            }
+        }
+    }
+
+    /// From now on nothing that is sent this way on this connection arrives, and no end of it either.
+    pub fn swallow(&mut self, wire: Wire, direction: Direction) {
+        if let Some(pipe) = self.pipe(wire, direction) {
+            pipe.void = true;
+            self.voids.push(wire);
+        }
+    }
+
+    /// Which Sentinels have connections to whom that stand for them and swallow what is sent.
+    pub fn half_open(&mut self) -> BTreeSet<(usize, Node)> {
+        let wires = &self.wires;
+        self.voids.retain(|wire| wires.get(wire).is_some_and(|connection| connection.from_open));
+        self.voids.iter().map(|wire| (wires[wire].from, wires[wire].to)).collect()
+    }
+
+    /// What this Sentinel says and hears goes in pieces, and one message of `breaks` breaks off; `None`: no more.
+    pub fn tear_messages(&mut self, sentinel: usize, breaks: Option<u64>) {
+        match breaks {
+            Some(breaks) => self.torn.insert(sentinel, breaks),
+            None => self.torn.remove(&sentinel),
+        };
+    }
+
+    pub fn is_torn(&self, sentinel: usize) -> bool {
+        self.torn.contains_key(&sentinel)
     }
 
     /// A packet reaches the end of its flight, where a cut holds it back, and all that come behind it. Only here: what
@@ -334,4 +440,22 @@ impl Net {
             Direction::Back => &mut connection.back,
         })
     }
+}
+
+/// What stands on the wire, of packets that can be cut.
+fn bytes_of(packet: &Packet) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match packet {
+        Packet::Requests(requests) => {
+            for request in requests {
+                resp::request(&mut bytes, &request.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            }
+        }
+        Packet::Replies(replies) => {
+            let mut writer = Writer::new(&mut bytes, Proto::Resp2);
+            replies.iter().for_each(|reply| writer.reply(reply));
+        }
+        Packet::Established | Packet::Refused | Packet::Piece(_) | Packet::End => return None,
+    }
+    Some(bytes)
 }

@@ -56,14 +56,21 @@ pub enum FaultKind {
     Forger,
     /// An operator calls RESET, SET, or REMOVE and later MONITOR.
     Administrator,
+    /// A connection swallows what is sent, in one direction or both, for as long as anybody keeps it.
+    HalfOpen,
+    /// What a Sentinel says and hears arrives in pieces, and now and then only the beginning of it.
+    Pieces,
+    /// All masters die at once: they shared a machine.
+    MastersDie,
 }
 
 use FaultKind::{
-    Administrator, AsymmetricPartition, FailingDisk, Forger, Jitter, LinkCut, LyingInfo, Operator, Partition, Reset,
-    SentinelCrash, SentinelPause, SentinelReplaced, ServerBusy, ServerHang, ServerKill, ServerLoss, ServerUnwilling,
-    SlowDisk, SlowLink, Stranger, TwoOperators,
+    Administrator, AsymmetricPartition, FailingDisk, Forger, HalfOpen, Jitter, LinkCut, LyingInfo, MastersDie,
+    Operator, Partition, Pieces, Reset, SentinelCrash, SentinelPause, SentinelReplaced, ServerBusy, ServerHang,
+    ServerKill, ServerLoss, ServerUnwilling, SlowDisk, SlowLink, Stranger, TwoOperators,
 };
 
+/// What runs with one master draw from. What came later is drawn by [`Options::worlds`] only.
 const ALL_FAULTS: [FaultKind; 22] = [
     SentinelCrash,
     SentinelPause,
@@ -190,7 +197,7 @@ impl Options {
         let count = pick(draw, &[1, 2, 2, 2, 3, 3, 4]);
         let groups = groups::several(draw, count, base.sentinels);
         let mut faults = base.faults.clone();
-        for (kind, chance) in [(Administrator, 40), (Operator, 10)] {
+        for (kind, chance) in [(Administrator, 40), (Operator, 10), (HalfOpen, 40), (Pieces, 40), (MastersDie, 30)] {
             let weight = 1 + draw.below(4);
             if draw.below(100) < chance && !faults.iter().any(|(known, _)| *known == kind) {
                 faults.push((kind, weight));
@@ -312,6 +319,12 @@ impl Options {
             careful: true,
             ..Options::calm(seed, 3)
         }
+    }
+
+    /// Two masters whose connections become voids or carry messages in pieces.
+    pub fn wires(seed: u64) -> Options {
+        let faults = vec![(HalfOpen, 4), (Pieces, 2), (Reset, 1), (ServerKill, 1)];
+        Options { profile: Some("wires"), faults, ..Options::shared(seed) }
     }
 
     /// Nothing is wrong but that several masters die, at once or one after the other.

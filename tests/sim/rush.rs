@@ -1,7 +1,6 @@
 //! Several masters die at once, or one while the failover of another is under way, with everything else in order. Votes are
 //! per master, but the epoch is one per Sentinel: two elections at once must not spoil each other.
 
-use super::facts::Violation;
 use super::groups::Group;
 use super::stopwatch;
 use super::world::{Outcomes, World};

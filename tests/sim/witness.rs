@@ -43,6 +43,7 @@ impl Witness {
 impl World<'_> {
     pub(super) fn look_around(&mut self) {
         let weather = self.net.latency != self.options.latency;
+        let half_open = self.net.half_open();
         for index in 0..self.servers.len() {
             let server = &self.servers[index];
             let here = Node::Server(index);
@@ -55,7 +56,8 @@ impl World<'_> {
                 let there = Node::Sentinel(who);
                 let rough = |from: Node, to: Node| self.net.is_cut(from, to) || self.net.slow.contains_key(&(from, to));
                 // Who was not yet there has seen nothing.
-                if process.life > 0 && (!process.is_idle() || rough(here, there) || rough(there, here)) {
+                let broken = half_open.contains(&(who, here)) || self.net.is_torn(who);
+                if process.life > 0 && (!process.is_idle() || broken || rough(here, there) || rough(there, here)) {
                     self.witness.troubled[index][who] = Some(self.now);
                 }
             }

@@ -7,7 +7,7 @@ use super::groups::Group;
 use super::nemesis::Nemesis;
 use super::net::{Direction, Net, Packet, Request, Wire};
 use super::node::{Node, sentinel_id};
-use super::options::{Options, Planted};
+use super::options::{FaultKind, Options, Planted};
 use super::process::{Item, Process};
 use super::queue::Queue;
 use super::replication::{self, Rules};
@@ -259,6 +259,13 @@ impl<'t> World<'t> {
     }
 
     fn hand_over(&mut self, wire: Wire, direction: Direction, packet: Packet) -> Outcomes {
+        let packet = match packet {
+            Packet::Piece(bytes) => match self.net.piece_together(wire, direction, &bytes) {
+                Some(packet) => packet,
+                None => return Ok(()),
+            },
+            packet => packet,
+        };
         let Some(connection) = self.net.get(wire) else { return Ok(()) };
         let (from, to, conn, kind) = (connection.from, connection.to, connection.conn, connection.kind);
         let (from_open, to_open) = (connection.from_open, connection.to_open);
@@ -308,7 +315,9 @@ impl<'t> World<'t> {
                     self.post(from, Item::Reply(conn, kind, reply));
                 }
             }
-            (Direction::Back, Packet::Requests(_)) => unreachable!("only who dialled asks"),
+            (Direction::Back, Packet::Requests(_) | Packet::Piece(_)) => {
+                unreachable!("only who dialled asks, and in one piece")
+            }
         }
         Ok(())
     }
@@ -364,7 +373,10 @@ impl<'t> World<'t> {
         }
         self.options.groups.iter().try_for_each(|group| {
             let watching: Vec<_> = living.iter().filter(|(who, _)| group.is_watched_by(*who)).copied().collect();
-            facts::group_at_rest(group.name, &watching, &self.servers[group.servers.clone()])
+            facts::group_at_rest(group.name, &watching, &self.servers[group.servers.clone()])?;
+            // A connection that swallows everything has to be given up by whoever keeps it.
+            let kept = self.options.faults.iter().any(|(kind, _)| *kind == FaultKind::HalfOpen);
+            if kept { facts::all_are_heard(group.name, &watching) } else { Ok(()) }
         })
     }
 
