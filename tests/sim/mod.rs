@@ -14,9 +14,12 @@
 //! * `server` is a Redis as far as a Sentinel can see one; `net` is TCP with cuts; `disk` keeps what was synced.
 //! * `nemesis` breaks and heals; what it may do, how often and how badly is drawn in `options`. People are in `meddling`:
 //!   operators at the wrong moment, and whoever forges hellos.
+//! * `groups` are the masters, each with its servers and with the Sentinels that monitor it: one, or in some runs several.
 //! * `facts` is what checkers see, `check_*` are the properties, one file each; `witness` remembers who was well.
 //!
 //! `shrink` takes a seed that fails to the fewest faults with which it still does.
+//!
+//! `stopwatch`, `retry` and `rush` measure what a death costs: of a master, of a leader, of several masters at once.
 //!
 //! One run: warm-up (everybody finds everybody), safety phase (faults), healing, convergence within
 //! [`options::Options::convergence_ms`].

@@ -459,3 +459,61 @@ fn bytes_of(packet: &Packet) -> Option<Vec<u8>> {
     }
     Some(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What arrives of one request on a connection that stands, and how many ends and pieces.
+    fn arrives(request: &Request, prepare: impl Fn(&mut Net, Wire)) -> (Vec<Request>, usize, usize) {
+        let (mut net, mut queue, now) = (Net::new((1, 9), 3), Queue::new(), Millis(0));
+        let wire = net.dial(&mut queue, now, 0, Node::Server(0), ConnId(1), ConnKind::Command);
+        net.accept(&mut queue, now, wire, true);
+        net.established(&mut queue, now, wire);
+        while queue.pop(Millis(100)).is_some() {}
+        prepare(&mut net, wire);
+        net.request(&mut queue, now, wire, vec![request.clone()]);
+        let (mut whole, mut ends, mut pieces) = (Vec::new(), 0, 0);
+        while let Some((_, event)) = queue.pop(Millis(100)) {
+            let Event::Packet { wire, direction, packet } = event else { panic!("{event:?}") };
+            let packet = match packet {
+                Packet::Piece(bytes) => {
+                    pieces += 1;
+                    net.piece_together(wire, direction, &bytes)
+                }
+                packet => Some(packet),
+            };
+            match packet {
+                Some(Packet::Requests(mut requests)) => whole.append(&mut requests),
+                Some(Packet::End) => ends += 1,
+                other => assert!(other.is_none(), "{other:?}"),
+            }
+        }
+        (whole, ends, pieces)
+    }
+
+    #[test]
+    fn a_message_in_pieces_is_the_message_unless_it_breaks_off() {
+        let request: Request = vec![b"PUBLISH".into(), b"channel".into(), vec![b'x'; 300]];
+        let (whole, ends, pieces) = arrives(&request, |net, _| net.tear_messages(0, Some(u64::MAX)));
+        assert_eq!((whole, ends), (vec![request.clone()], 0));
+        assert!(pieces > 1);
+        let (whole, ends, _) = arrives(&request, |net, _| net.tear_messages(0, Some(1)));
+        assert_eq!((whole, ends), (vec![], 2), "both sides are told");
+    }
+
+    #[test]
+    fn what_goes_into_a_void_does_not_arrive_nor_the_end_of_it() {
+        let request: Request = vec![b"PING".into()];
+        assert_eq!(arrives(&request, |_, _| {}), (vec![request.clone()], 0, 0));
+        let (whole, ends, _) = arrives(&request, |net, wire| net.swallow(wire, Direction::There));
+        assert_eq!((whole, ends), (vec![], 0));
+        let mut net = Net::new((1, 1), 3);
+        let mut queue = Queue::new();
+        let wire = net.dial(&mut queue, Millis(0), 0, Node::Server(0), ConnId(1), ConnKind::Command);
+        net.swallow(wire, Direction::Back);
+        assert_eq!(net.half_open(), BTreeSet::from([(0, Node::Server(0))]));
+        net.close_from(&mut queue, Millis(0), wire);
+        assert_eq!(net.half_open(), BTreeSet::new(), "nobody is misled any more");
+    }
+}
