@@ -88,6 +88,13 @@ impl Link {
         Some(if in_time { late.min(soon) } else { late })
     }
 
+    /// The node lives at another address from now on. What was silent so far is the old one: a PING that is still unanswered
+    /// there says nothing about the node here, whose silence counts from now on.
+    pub(super) fn moves_to(&mut self, now: Millis, addr: Addr) {
+        (self.addr, self.refusals) = (addr, None);
+        (self.active_ping, self.last_ok) = (self.active_ping.map(|_| now), now);
+    }
+
     pub(super) fn ping(&mut self, out: &mut Outbox, now: Millis, name: &str) {
         if self.command(out, Expect::Ping, &[name.as_bytes()]) {
             self.ping_sent = now;
