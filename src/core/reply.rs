@@ -245,9 +245,8 @@ impl Sentinel {
 
     pub(super) fn pubsub_reply(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
-        if self.links.get_mut(&id).is_some_and(|link| link.refusals.take().is_some()) {
-            // Without a run of refusals the next attempt may be nearer than on its grid.
-            self.reconsider_users(id);
+        if self.links.get(&id).is_some_and(|link| link.refusals.is_some()) {
+            self.forget_refusals(id);
         }
         let Some(link) = self.links.get_mut(&id) else { return };
         link.pubsub_heard = now;
