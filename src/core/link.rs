@@ -3,7 +3,7 @@
 use super::effect::{ConnKind, Level};
 use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
 use super::input::Gone;
-use super::model::{Conn, Expect, Link, Owner};
+use super::model::{Conn, Expect, Link, Owner, Told};
 use super::outbox::Outbox;
 use super::slot::Measured;
 use super::snapshot::Settings;
@@ -176,6 +176,12 @@ impl Sentinel {
         for expect in lost {
             match expect {
                 Expect::Exec(master, replica) => self.order_lost(master, replica),
+                Expect::Priority(master, replica) => {
+                    let replica = self.masters.get_mut(&master).and_then(|master| master.replicas.get_mut(&replica));
+                    if let Some(replica) = replica.filter(|replica| replica.priority_told == Told::Asked) {
+                        replica.priority_told = Told::No;
+                    }
+                }
                 Expect::HandOver(master) => self.handover_unanswered(master),
                 Expect::Released(master, side) => self.released(master, side, false),
                 _ => {}
