@@ -88,6 +88,9 @@ impl World<'_> {
         };
         let details = format_args!("{order:?}, for {lasts} ms if that ends");
         self.line(Weight::Story, Node::Sentinel(who), "operator", details);
+        if matches!(order, Order::Reset | Order::Remove) {
+            self.forgets(who);
+        }
         self.post(who, Item::Order(order));
         undo
     }

@@ -3,6 +3,7 @@
 
 use super::disk::Disk;
 use super::facts::{self, Checker, Fact, Seen, Violation};
+use super::forgotten::Forgotten;
 use super::nemesis::Nemesis;
 use super::net::{Direction, Net, Packet, Request, Wire};
 use super::node::{GROUP, Node, sentinel_id};
@@ -96,6 +97,7 @@ pub struct World<'t> {
     pub processes: Vec<Process>,
     pub nemesis: Nemesis,
     pub witness: Witness,
+    pub(super) forgotten: Forgotten,
     pub trace: &'t mut Trace,
     /// Events of the Sentinels, for tests that read them.
     pub events: Vec<Heard>,
@@ -159,6 +161,7 @@ impl<'t> World<'t> {
             net: Net::new(options.latency, stream(3)),
             nemesis: Nemesis::new(stream(4)),
             witness: Witness::new(options.servers, options.sentinels),
+            forgotten: Forgotten::new(options.sentinels),
             servers,
             processes,
             queue,
@@ -347,7 +350,7 @@ impl<'t> World<'t> {
         if living.len() < self.processes.len() {
             return Err("not all Sentinels are up".into());
         }
-        facts::group_at_rest(&living, &self.servers)
+        facts::group_at_rest(&living, &self.servers, &self.forgotten_everywhere())
     }
 
     /// Whether everybody has found everybody.
@@ -365,7 +368,7 @@ impl<'t> World<'t> {
     }
 
     pub fn excused(&self) -> u64 {
-        self.checkers.iter().map(|checker| checker.excused()).sum()
+        self.checkers.iter().map(|checker| checker.excused()).sum::<u64>() + self.forgotten_everywhere().len() as u64
     }
 
     /// Shows a fact to every checker.
