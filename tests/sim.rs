@@ -1,8 +1,8 @@
 //! The simulation: a whole group in one thread, under faults drawn from a seed.
 //!
 //! * `cargo test --test sim` runs 60 seeds with one master, and besides, as seeds of their own, 20 with one to four and 6 in
-//!   which several die; `SEEDS=600` in the environment scales all three, `SEED=7` replays one and prints its story
-//!   (`STORY=all` with every packet). `MUTE=one-vote,one-leader` sends those checkers to sleep, and `PROFILE=contested` (or
+//!   which several die; `SEEDS=600` in the environment scales all three, `FIRST=20001` begins there, `SEED=7` replays one
+//!   and prints its story (`STORY=all` with every packet). `MUTE=one-vote,one-leader` sends those checkers to sleep, and `PROFILE=contested` (or
 //!   `drawn`, `exercise`, `operators`, `replacements`, `worlds`, `rush`, `shared`, `wires`) has all seeds be runs of that kind.
 //! * A failure prints seed, step, what was broken, and the story with as few faults as it takes; `ONLY=3,7` leaves only the
 //!   faults with these numbers.
@@ -52,9 +52,10 @@ fn run_seeds(seeds: u64, profile: fn(u64) -> Options) {
         return;
     }
     let begun = std::time::Instant::now();
-    let (reports, failures) = run::many(1..=seeds, drawn);
+    let first = from_environment("FIRST").unwrap_or(1);
+    let (reports, failures) = run::many(first..first + seeds, drawn);
     print_summary(&reports);
-    println!("{seeds} seeds took {:.1} s", begun.elapsed().as_secs_f64());
+    println!("{seeds} seeds from {first} on took {:.1} s", begun.elapsed().as_secs_f64());
     if let Some(first) = failures.first() {
         match shrink::shrink(&drawn(first.seed), &first.checker) {
             Some(shrunk) => {

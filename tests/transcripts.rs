@@ -13,10 +13,11 @@
 //! peer N NAME                           a hello of peer N (id NNNN…, port 26379+N) about the master's present address
 //! hello PAYLOAD                         a hello as it stands, published to us; $N is the id of peer N
 //! heard PORT PAYLOAD                    the same, heard on the Pub/Sub connection to that port
-//! up PORT                               the connections under way to this port are established (and subscribed)
-//! down PORT refused|reset               its connections end
+//! up PORT [cmd|pubsub]                  the connections under way to this port are established (and subscribed)
+//! down PORT refused|reset [cmd|pubsub]  its connections end
 //! info PORT key:value …                 what INFO there says from now on
 //! obeys PORT                            INFO there follows what SLAVEOF says from now on (role and master; the rest stays)
+//! priority PORT N                       what CONFIG GET says there about it from now on; 100 where nothing is said
 //! replies PORT COMMAND|* [TEXT]         that command, or every other, is answered with TEXT (+OK, -BUSY …) there; without
 //!                                       TEXT as ever
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
@@ -70,6 +71,7 @@ struct Story {
     conns: BTreeMap<ConnId, (ConnKind, Wire)>,
     infos: BTreeMap<u16, String>,
     obedient: BTreeSet<u16>,
+    priorities: BTreeMap<u16, String>,
     /// By port and command; `*` is every other.
     replies: BTreeMap<(u16, String), String>,
     votes: BTreeMap<u16, Option<Reply>>,
@@ -87,6 +89,7 @@ impl Story {
             conns: BTreeMap::new(),
             infos: BTreeMap::new(),
             obedient: BTreeSet::new(),
+            priorities: BTreeMap::new(),
             replies: BTreeMap::new(),
             votes: BTreeMap::new(),
             scripts: Vec::new(),
@@ -214,6 +217,10 @@ impl Story {
             "PING" => Reply::Simple(b"PONG".to_vec()),
             "INFO" => Reply::Bulk(self.infos.get(&port).cloned().unwrap_or_default().into_bytes()),
             "PUBLISH" => Reply::Integer(1),
+            "CONFIG" if request[1] == "GET" => {
+                let priority = self.priorities.get(&port).map_or("100", String::as_str);
+                Reply::Array([request[2].as_str(), priority].map(|text| Reply::Bulk(text.into())).to_vec())
+            }
             "SENTINEL" => match self.votes.get(&port) {
                 Some(Some(reply)) => reply.clone(),
                 Some(None) => {
@@ -234,8 +241,8 @@ impl Story {
         }
     }
 
-    fn end_conns(&mut self, port: u16, why: &Gone) {
-        for (conn, _) in self.conns_of(port) {
+    fn end_conns(&mut self, port: u16, why: &Gone, side: &[&str]) {
+        for (conn, _) in self.conns_of(port).into_iter().filter(|&(_, kind)| is_meant(kind, side)) {
             self.conns.remove(&conn);
             self.handle(Input::Closed { conn, why: why.clone() });
         }
@@ -245,7 +252,7 @@ impl Story {
         let end = self.now + span;
         loop {
             for &port in refusing {
-                self.end_conns(port, &Gone::Refused);
+                self.end_conns(port, &Gone::Refused, &[]);
             }
             for &port in answering {
                 self.answer(port, usize::MAX);
@@ -325,8 +332,8 @@ impl Story {
                 assert!(self.conns_of(at).iter().any(|(_, kind)| *kind == ConnKind::PubSub), "nobody listens at {at}");
                 self.heard(at, &with_ids(payload));
             }
-            ["up", at] => {
-                for (conn, kind) in self.conns_of(port(at)) {
+            ["up", at, side @ ..] => {
+                for (conn, kind) in self.conns_of(port(at)).into_iter().filter(|&(_, kind)| is_meant(kind, side)) {
                     self.handle(Input::Connected { conn, local: "127.0.0.1".parse().expect("an address") });
                     if kind == ConnKind::PubSub {
                         let word = |word: &str| Reply::Bulk(word.as_bytes().to_vec());
@@ -335,12 +342,15 @@ impl Story {
                     }
                 }
             }
-            ["down", at, why] => {
+            ["down", at, why, side @ ..] => {
                 let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
-                self.end_conns(port(at), &why);
+                self.end_conns(port(at), &why, side);
             }
             ["info", at, lines @ ..] => {
                 self.infos.insert(port(at), lines.join("\r\n") + "\r\n");
+            }
+            ["priority", at, number] => {
+                self.priorities.insert(port(at), (*number).to_owned());
             }
             ["obeys", at] => drop(self.obedient.insert(port(at))),
             ["replies", at, command] => drop(self.replies.remove(&(port(at), (*command).to_owned()))),
@@ -495,6 +505,16 @@ fn with_ids(text: &str) -> String {
 }
 
 /// `+text` or `-text` as a reply.
+/// Without a word both sides are meant.
+fn is_meant(kind: ConnKind, side: &[&str]) -> bool {
+    match side {
+        [] => true,
+        ["cmd"] => kind == ConnKind::Command,
+        ["pubsub"] => kind == ConnKind::PubSub,
+        other => panic!("neither cmd nor pubsub: {other:?}"),
+    }
+}
+
 fn simple(text: &str) -> Reply {
     match text.split_at(1) {
         ("+", text) => Reply::Simple(text.as_bytes().to_vec()),

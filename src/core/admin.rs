@@ -178,7 +178,7 @@ impl Sentinel {
         if coordinated && !Sentinel::can_hand_over(master) {
             return Err(FailoverRefused::NoGoodMaster);
         }
-        if self.candidates(now, master).is_empty() {
+        if !self.may_have_candidate(now, master) {
             return Err(FailoverRefused::NoGoodReplica);
         }
         self.start_failover(now, id, if coordinated { Cause::Coordinated } else { Cause::Forced });

@@ -4,7 +4,7 @@
 use super::Sentinel;
 use super::effect::Level;
 use super::ids::{Addr, MasterId, ReplicaId};
-use super::model::Role;
+use super::model::{Role, Told};
 use crate::base::Millis;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -183,6 +183,15 @@ impl Sentinel {
             let text = format!(
                 "{} never finished its first synchronisation, but there is no other to promote",
                 self.out.replica(master, replica)
+            );
+            self.out.log(Level::Warning, text);
+        }
+        if replica.priority_told == Told::Withheld {
+            let text = format!(
+                "{} does not tell its priority, which is taken to be {}: a master names it only in answer to CONFIG GET, and \
+                 our user may need +config|get for that",
+                self.out.replica(master, replica),
+                replica.priority
             );
             self.out.log(Level::Warning, text);
         }

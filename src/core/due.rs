@@ -120,7 +120,7 @@ impl Sentinel {
         if master.node.role_reported == Role::Replica {
             at = at.min(self.patience_ends(master));
         }
-        // It has a wake-up of its own, which comes too late when a run of refusals has ended since it was set.
+        // It has a wake-up of its own, but a turn of the loop may come late.
         at = self.redial_deadline(master).map_or(at, |redial| at.min(redial));
         for replica in master.replicas.values() {
             at = at.min(node(&replica.node, self.info_period(master, replica)));

@@ -302,6 +302,7 @@ impl Sentinel {
         }
         self.out.alert(master, "+failover-state-select-slave", text);
         self.note(now, id, "+elected-leader", None);
+        self.forget_priorities(id);
         self.enter(now, id, Step::SelectReplica);
     }
 

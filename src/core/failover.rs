@@ -203,8 +203,12 @@ impl Sentinel {
         let patience = if chosen.is_some() { self.news_patience(master) } else { self.tunables.ping_period };
         let stale = |replica: &Replica| self.is_fit(now, master, replica) && is_stale(&replica.node, failover.started);
         let news_missing = failover.handover.is_some() && is_stale(&master.node, failover.started);
-        if waited < patience && (news_missing || master.replicas.values().any(stale)) {
+        let priority_missing = chosen.is_none() && self.is_priority_missing(now, master);
+        if waited < patience && (news_missing || priority_missing || master.replicas.values().any(stale)) {
             self.refresh_replicas(now, id);
+            if chosen.is_none() {
+                self.ask_priorities(now, id);
+            }
             return false;
         }
         self.log_refusals(now, id);

@@ -273,7 +273,7 @@ impl Sentinel {
         }
         if let Some(&link) = self.peer_links.get(&hello.run_id) {
             if let Some(link) = self.links.get_mut(&link) {
-                link.addr = hello.addr.clone();
+                link.moves_to(now, hello.addr.clone());
             }
             self.redial(now, link);
         }

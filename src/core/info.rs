@@ -4,7 +4,7 @@ use super::effect::Level;
 use super::failover::Step;
 use super::ids::{Addr, MasterId, ReplicaId, RunId, is_host};
 use super::link::renamed;
-use super::model::{CachedInfo, Expect, Master, Node, Owner, Reconf, Replica, Role};
+use super::model::{CachedInfo, Expect, Master, Node, Owner, Reconf, Replica, Role, Told};
 use super::{Plant, Sentinel, current_addr};
 use crate::base::Millis;
 
@@ -259,8 +259,8 @@ impl Sentinel {
         node.node.handing_over = report.handing_over;
         let rebooted = take_run_id(&mut node.node, report.run_id);
         if rebooted {
-            // Whom the process before it followed says nothing about this one.
-            node.master_addr = None;
+            // Whom the process before it followed says nothing about this one, and its settings may be others, too.
+            (node.master_addr, node.priority_told) = (None, Told::No);
         }
         node.take(now, &report);
         let follows = node.master_addr.clone();
@@ -446,7 +446,7 @@ impl Replica {
             id,
             node,
             priority: 100,
-            priority_told: false,
+            priority_told: Told::No,
             offset: 0,
             master_addr: None,
             master_addr_changed: now,
@@ -474,8 +474,9 @@ impl Replica {
             }
         }
         self.link_up = report.link_up.unwrap_or(false);
-        self.priority_told |= report.priority.is_some();
-        self.priority = report.priority.unwrap_or(self.priority);
+        if let Some(priority) = report.priority {
+            (self.priority, self.priority_told) = (priority, Told::ByInfo);
+        }
         self.offset = report.offset.unwrap_or(self.offset);
         self.announced = report.announced.unwrap_or(self.announced);
         self.first_sync = report.sync_in_progress && self.offset <= 1;

@@ -3,7 +3,7 @@
 use super::effect::{ConnKind, Level};
 use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
 use super::input::Gone;
-use super::model::{Conn, Expect, Link, Owner};
+use super::model::{Conn, Expect, Link, Owner, Told};
 use super::outbox::Outbox;
 use super::slot::Measured;
 use super::snapshot::Settings;
@@ -86,6 +86,13 @@ impl Link {
         let soon = self.cmd.since()? + down_after / LOST_DIALS_TO_DEATH + 1;
         let in_time = self.silent_at(down_after).is_some_and(|death| soon < death);
         Some(if in_time { late.min(soon) } else { late })
+    }
+
+    /// The node lives at another address from now on. What was silent so far is the old one: a PING that is still unanswered
+    /// there says nothing about the node here, whose silence counts from now on.
+    pub(super) fn moves_to(&mut self, now: Millis, addr: Addr) {
+        (self.addr, self.refusals) = (addr, None);
+        (self.active_ping, self.last_ok) = (self.active_ping.map(|_| now), now);
     }
 
     pub(super) fn ping(&mut self, out: &mut Outbox, now: Millis, name: &str) {
@@ -174,6 +181,12 @@ impl Sentinel {
         for expect in lost {
             match expect {
                 Expect::Exec(master, replica) => self.order_lost(master, replica),
+                Expect::Priority(master, replica) => {
+                    let replica = self.masters.get_mut(&master).and_then(|master| master.replicas.get_mut(&replica));
+                    if let Some(replica) = replica.filter(|replica| replica.priority_told == Told::Asked) {
+                        replica.priority_told = Told::No;
+                    }
+                }
                 Expect::HandOver(master) => self.handover_unanswered(master),
                 Expect::Released(master, side) => self.released(master, side, false),
                 _ => {}

@@ -49,7 +49,7 @@ pub use hello::Hello;
 pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
 pub use info::InfoReport;
 pub use input::{Gone, Input};
-pub use model::{CachedInfo, Conn, Expect, Link, Master, Node, Owner, Peer, Reconf, Replica, Role};
+pub use model::{CachedInfo, Conn, Expect, Link, Master, Node, Owner, Peer, Reconf, Replica, Role, Told};
 pub use operator::{
     Answer, Change, FailoverRefused, Identity, MonitorError, NoSuchMaster, PendingScript, QuorumReport, Tilt, Tunables,
     Vote,

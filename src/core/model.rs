@@ -112,9 +112,9 @@ pub struct Master {
 pub struct Replica {
     pub id: ReplicaId,
     pub node: Node,
+    /// What it said last, or what counts where it never did.
     pub priority: u32,
-    /// It has said so; a master says none.
-    pub priority_told: bool,
+    pub priority_told: Told,
     pub offset: u64,
     /// Whom it says it follows; `None` while unknown.
     pub master_addr: Option<Addr>,
@@ -133,6 +133,21 @@ pub struct Replica {
     pub doubted: Option<Millis>,
     /// Known only from before a RESET: still watched and a candidate, but neither listed nor saved.
     pub hidden: bool,
+}
+
+/// Who has said what the priority of a replica is. INFO of one that says it is a master names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Nobody, or the process before it, or it is not known whether this is another process.
+    No,
+    /// INFO has, while it was a replica.
+    ByInfo,
+    /// It was asked, and has not answered.
+    Asked,
+    /// It has.
+    Answered,
+    /// It does not answer that question: what was said before has to do.
+    Withheld,
 }
 
 /// How far a replica has been turned to the new master.
@@ -295,6 +310,8 @@ pub enum Expect {
         epoch: u64,
         sought: bool,
     },
+    /// CONFIG GET of its priority.
+    Priority(MasterId, ReplicaId),
     /// The EXEC that makes a replica a master or turns it to another.
     Exec(MasterId, ReplicaId),
     /// The EXEC that has the master hand over.

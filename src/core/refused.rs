@@ -13,6 +13,7 @@ use super::effect::ConnKind;
 use super::ids::{LinkId, MasterId};
 use super::model::{Conn, Link, Master, Owner};
 use crate::base::Millis;
+use std::collections::BTreeSet;
 
 /// Attempts that must have been refused besides the first one, spread over the span that is asked for.
 const REDIALS: u32 = 4;
@@ -90,10 +91,24 @@ impl Sentinel {
             Owner::Master(master) | Owner::Replica(master, _) => proven(master),
             Owner::Peer(_, masters) => masters.iter().any(proven),
         };
-        if !stands && let Some(link) = self.links.get_mut(&id) {
-            link.refusals = None;
-            // Without a run the next attempt may be nearer than on its grid.
-            self.reconsider_users(id);
+        if !stands {
+            self.forget_refusals(id);
+        }
+    }
+
+    /// The run is over. Without it the next attempt may be nearer than on its grid, and is to be made in time.
+    pub(super) fn forget_refusals(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.refusals = None;
+        let users = match &link.owner {
+            Owner::Master(master) | Owner::Replica(master, _) => BTreeSet::from([*master]),
+            Owner::Peer(_, masters) => masters.clone(),
+        };
+        self.reconsider_users(id);
+        for master in users {
+            if let Some(at) = self.masters.get(&master).and_then(|master| self.redial_deadline(master)) {
+                self.arm(master, at);
+            }
         }
     }
 

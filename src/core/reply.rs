@@ -24,7 +24,10 @@ impl Sentinel {
             return;
         };
         link.refusals = None;
-        if let Reply::Error(text) = &reply {
+        // Whether we may ask for a priority is no matter of the link, and is said where it matters.
+        if let Reply::Error(text) = &reply
+            && !matches!(expect, Expect::Priority(..))
+        {
             self.log_refusal(id, text);
         }
         match (expect, reply) {
@@ -74,6 +77,7 @@ impl Sentinel {
             (Expect::Ask { master, peer, epoch, sought }, reply) => {
                 self.ask_reply(now, master, peer, epoch, sought, &reply);
             }
+            (Expect::Priority(master, replica), reply) => self.priority_reply(now, master, replica, &reply),
             (Expect::Exec(master, replica), reply) => self.exec_reply(master, replica, &reply),
             (Expect::HandOver(master), reply) => self.handover_reply(now, master, &reply),
             (Expect::Released(master, side), reply) => {
@@ -245,9 +249,8 @@ impl Sentinel {
 
     pub(super) fn pubsub_reply(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
-        if self.links.get_mut(&id).is_some_and(|link| link.refusals.take().is_some()) {
-            // Without a run of refusals the next attempt may be nearer than on its grid.
-            self.reconsider_users(id);
+        if self.links.get(&id).is_some_and(|link| link.refusals.is_some()) {
+            self.forget_refusals(id);
         }
         let Some(link) = self.links.get_mut(&id) else { return };
         link.pubsub_heard = now;

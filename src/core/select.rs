@@ -1,10 +1,17 @@
 //! Which replica is promoted.
+//!
+//! None whose priority is 0, and none whose priority is only guessed. INFO tells it of replicas, not of a node that says it
+//! is a master: an old master that came back, one that was restarted without its settings. Where there is no other, such a
+//! node is asked for it (`CONFIG GET`) before it is chosen, which costs one round trip. A user that may not ask is told so,
+//! and then what the node said last counts, or what counts where nothing is said.
 
 use super::effect::Level;
 use super::ids::{MasterId, ReplicaId};
-use super::model::{Master, Replica, Role};
+use super::link::renamed;
+use super::model::{Expect, Master, Replica, Role, Told};
 use super::{Plant, Sentinel};
 use crate::base::Millis;
+use crate::resp::Reply;
 
 impl Sentinel {
     /// Replicas that may be promoted, the best one first: whole before never synced, made a master already before replicas,
@@ -17,18 +24,36 @@ impl Sentinel {
             let run_id = replica.node.run_id;
             let untouched = !promoted_by_another(master, replica);
             let offset = std::cmp::Reverse(replica.offset);
-            (replica.first_sync, untouched, !replica.priority_told, replica.priority, offset, run_id.is_none(), run_id)
+            let untold = !matches!(replica.priority_told, Told::ByInfo | Told::Answered);
+            (replica.first_sync, untouched, untold, replica.priority, offset, run_id.is_none(), run_id)
         });
         fit.iter().map(|replica| replica.id).collect()
     }
 
-    /// Nothing but the age of its INFO can speak against it.
+    /// There is a candidate, or one that has only to tell its priority.
+    pub(super) fn may_have_candidate(&self, now: Millis, master: &Master) -> bool {
+        master.replicas.values().any(|replica| self.shortcoming(now, master, replica).is_none())
+    }
+
+    /// Somebody has only to tell its priority to be a candidate.
+    pub(super) fn is_priority_missing(&self, now: Millis, master: &Master) -> bool {
+        let mut open = master.replicas.values().filter(|replica| replica.is_to_tell_priority());
+        open.any(|replica| self.shortcoming(now, master, replica).is_none())
+    }
+
+    /// Nothing but the age of its INFO, or a priority that it has yet to tell, can speak against it.
     pub(super) fn is_fit(&self, now: Millis, master: &Master, replica: &Replica) -> bool {
         self.weakness(now, master, replica).is_none()
     }
 
     /// Why this replica cannot be promoted now; `None` when it can.
     fn objection(&self, now: Millis, master: &Master, replica: &Replica) -> Option<String> {
+        let untold = || replica.is_to_tell_priority().then(|| "its priority is not known".into());
+        self.shortcoming(now, master, replica).or_else(untold)
+    }
+
+    /// The same, but for a priority that it has yet to tell.
+    fn shortcoming(&self, now: Millis, master: &Master, replica: &Replica) -> Option<String> {
         self.weakness(now, master, replica).or_else(|| {
             let Some(info) = &replica.node.info else { return Some("it never answered INFO".into()) };
             let (age, limit) = (now.since(info.at), self.info_limit(master));
@@ -58,7 +83,8 @@ impl Sentinel {
         if silent > self.tunables.ping_period.max(master.settings.ping_period).saturating_mul(5) {
             return Some(format!("last good PING {silent} ms ago"));
         }
-        if replica.priority == 0 && !self.planted(Plant::PromotePriorityZero) {
+        let never = replica.priority == 0 && !replica.is_to_tell_priority();
+        if never && !self.planted(Plant::PromotePriorityZero) {
             return Some("its priority is 0".into());
         }
         // One that has not followed our master yet has another's data, or that of an earlier life. Where the master lives there
@@ -81,6 +107,55 @@ impl Sentinel {
         None
     }
 
+    /// What was answered before this attempt may have changed since.
+    pub(super) fn forget_priorities(&mut self, id: MasterId) {
+        let Some(master) = self.masters.get_mut(&id) else { return };
+        for replica in master.replicas.values_mut().filter(|replica| replica.priority_told != Told::ByInfo) {
+            replica.priority_told = Told::No;
+        }
+    }
+
+    /// Asks those who might be chosen if their priority were known, each once in an attempt.
+    pub(super) fn ask_priorities(&mut self, now: Millis, id: MasterId) {
+        let Some(master) = self.masters.get(&id) else { return };
+        let unasked = |replica: &&Replica| replica.is_to_tell_priority() && replica.priority_told == Told::No;
+        let fit = |replica: &&Replica| self.is_fit(now, master, replica);
+        let open: Vec<ReplicaId> =
+            master.replicas.values().filter(unasked).filter(fit).map(|replica| replica.id).collect();
+        let command = renamed(&master.settings, "CONFIG").to_owned();
+        for replica in open {
+            let Some(node) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&replica)) else {
+                return;
+            };
+            let Some(link) = self.links.get_mut(&node.node.link) else { return };
+            // The name that every version knows.
+            let args: [&[u8]; 3] = [command.as_bytes(), b"GET", b"slave-priority"];
+            if link.command(&mut self.out, Expect::Priority(id, replica), &args) {
+                node.priority_told = Told::Asked;
+            }
+        }
+    }
+
+    pub(super) fn priority_reply(&mut self, now: Millis, id: MasterId, replica: ReplicaId, reply: &Reply) {
+        let Some(node) = self.masters.get_mut(&id).and_then(|master| master.replicas.get_mut(&replica)) else { return };
+        // It may have told it in INFO meanwhile.
+        if node.priority_told != Told::Asked {
+            return;
+        }
+        let told = match reply {
+            Reply::Array(parts) => match parts.as_slice() {
+                [_, Reply::Bulk(value)] => std::str::from_utf8(value).ok().and_then(|value| value.parse().ok()),
+                _ => None,
+            },
+            // Busy with a script: that is no answer, and it could not obey either.
+            Reply::Error(text) if text.starts_with(b"BUSY") => return,
+            _ => None,
+        };
+        node.priority = told.unwrap_or(node.priority);
+        node.priority_told = if told.is_some() { Told::Answered } else { Told::Withheld };
+        self.act(now, id);
+    }
+
     pub(super) fn log_refusals(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         let refused: Vec<(&Replica, String)> = master
@@ -94,6 +169,13 @@ impl Sentinel {
         }
         let refused = refused.into_iter().map(|(replica, why)| (replica.node.addr.clone(), why.into())).collect();
         self.note_refused(id, refused);
+    }
+}
+
+impl Replica {
+    /// It says that it is a master, so INFO does not tell its priority, and it has not been told in another way.
+    fn is_to_tell_priority(&self) -> bool {
+        self.node.role_reported == Role::Master && matches!(self.priority_told, Told::No | Told::Asked)
     }
 }
 

@@ -27,14 +27,14 @@ impl Sentinel {
         let replicas = std::mem::take(&mut master.replicas);
         let same = old_addr.same(&to);
         let mut new_link = same.then_some(old_link);
-        let mut kept: Vec<(Addr, LinkId)> = Vec::new();
+        let mut kept: Vec<(Addr, LinkId, u32)> = Vec::new();
         for replica in replicas.into_values() {
             if replica.node.addr.same(&to) && new_link.is_none() {
                 new_link = Some(replica.node.link);
             } else if replica.node.addr.same(&to) {
                 self.leave_link(replica.node.link, id);
             } else {
-                kept.push((replica.node.addr, replica.node.link));
+                kept.push((replica.node.addr, replica.node.link, replica.priority));
             }
         }
         if !same {
@@ -69,12 +69,13 @@ impl Sentinel {
             (peer.echo, peer.echoed) = (false, None);
         }
         self.send_info_to_master(now, id);
-        for (addr, link) in kept {
+        for (addr, link, priority) in kept {
             let replica = ReplicaId(self.fresh_id());
             self.own(link, Owner::Replica(id, replica));
             let node = Node::new(addr, link, Role::Replica, now);
             if let Some(master) = self.masters.get_mut(&id) {
-                master.replicas.insert(replica, Replica::new(replica, node, now));
+                // Until it says another.
+                master.replicas.insert(replica, Replica { priority, ..Replica::new(replica, node, now) });
             }
             self.announce_replica(id, replica);
             self.send_info_to_replica(now, id, replica);

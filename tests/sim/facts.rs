@@ -9,6 +9,7 @@ use super::{
     check_address, check_convergence, check_durable, check_epochs, check_leader, check_link, check_loads,
     check_majority, check_messages, check_orders, check_quorum, check_tilt, check_votes,
 };
+use std::collections::BTreeSet;
 use watchfire::base::Millis;
 use watchfire::core::{Answer, Master, RunId, Sentinel, Snapshot, Vote};
 
@@ -198,8 +199,13 @@ pub struct Violation {
 }
 
 /// The two properties that look at the whole world and not at one Sentinel.
-pub fn group_at_rest(name: &str, sentinels: &[(usize, &Sentinel)], servers: &[Server]) -> Result<(), String> {
-    check_convergence::group_at_rest(name, sentinels, servers)
+pub fn group_at_rest(
+    name: &str,
+    sentinels: &[(usize, &Sentinel)],
+    servers: &[Server],
+    forgotten: &BTreeSet<usize>,
+) -> Result<(), String> {
+    check_convergence::group_at_rest(name, sentinels, servers, forgotten)
 }
 
 /// Nobody who is there is held down.

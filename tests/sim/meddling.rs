@@ -109,6 +109,9 @@ impl World<'_> {
         };
         let details = format_args!("{order:?}, for {lasts} ms if that ends");
         self.line_about(name, Node::Sentinel(who), "operator", details);
+        if matches!(order, Order::Reset | Order::Remove) {
+            self.forgets(who, chosen);
+        }
         self.post(who, Item::Order(name, order));
         undo
     }

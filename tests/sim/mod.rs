@@ -13,7 +13,7 @@
 //! * `process` does what the real shell does around the core: it executes effects in order.
 //! * `server` is a Redis as far as a Sentinel can see one; `net` is TCP with cuts; `disk` keeps what was synced.
 //! * `nemesis` breaks and heals; what it may do, how often and how badly is drawn in `options`. People are in `meddling`:
-//!   operators at the wrong moment, and whoever forges hellos.
+//!   operators at the wrong moment, and whoever forges hellos; `forgotten` remembers what they made Sentinels forget.
 //! * `groups` are the masters, each with its servers and with the Sentinels that monitor it: one, or in some runs several.
 //! * `facts` is what checkers see, `check_*` are the properties, one file each; `witness` remembers who was well.
 //!
@@ -41,6 +41,7 @@ pub mod check_tilt;
 pub mod check_votes;
 pub mod disk;
 pub mod facts;
+pub mod forgotten;
 pub mod groups;
 pub mod meddling;
 pub mod nemesis;

@@ -457,6 +457,7 @@ impl World<'_> {
         let text = first_file(&self.options, who, myid, |group: &Group| addresses[group.name].clone());
         self.processes[who].disk = Disk::new(text, self.options.save_ms, None, self.nemesis.random.next_u64());
         self.processes[who].replaced = Some(newest);
+        self.forgets_all(who);
         self.start(who)
     }
 

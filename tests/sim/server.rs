@@ -295,6 +295,10 @@ impl Server {
             b"SLAVEOF" if is_loading => loading(),
             b"SLAVEOF" => self.slaveof(now, wire, request, out),
             b"FAILOVER" => self.failover(now, request, replicas),
+            b"CONFIG" if request.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"get")) => {
+                let bulk = |text: String| Reply::Bulk(text.into_bytes());
+                Reply::Array(vec![bulk("slave-priority".into()), bulk(self.priority.to_string())])
+            }
             b"CONFIG" => {
                 self.rewritten = self.role.clone();
                 ok()

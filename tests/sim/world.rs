@@ -3,6 +3,7 @@
 
 use super::disk::Disk;
 use super::facts::{self, Checker, Fact, Seen, Violation};
+use super::forgotten::Forgotten;
 use super::groups::Group;
 use super::nemesis::Nemesis;
 use super::net::{Direction, Net, Packet, Request, Wire};
@@ -99,6 +100,7 @@ pub struct World<'t> {
     pub processes: Vec<Process>,
     pub nemesis: Nemesis,
     pub witness: Witness,
+    pub(super) forgotten: Forgotten,
     pub trace: &'t mut Trace,
     /// Events of the Sentinels, for tests that read them.
     pub events: Vec<Heard>,
@@ -172,6 +174,7 @@ impl<'t> World<'t> {
             net: Net::new(options.latency, stream(3)),
             nemesis: Nemesis::new(stream(4)),
             witness: Witness::new(options.servers(), options.sentinels),
+            forgotten: Forgotten::new(options.sentinels),
             servers,
             processes,
             queue,
@@ -371,9 +374,10 @@ impl<'t> World<'t> {
         if living.len() < self.processes.len() {
             return Err("not all Sentinels are up".into());
         }
+        let forgotten = self.forgotten_everywhere();
         self.options.groups.iter().try_for_each(|group| {
             let watching: Vec<_> = living.iter().filter(|(who, _)| group.is_watched_by(*who)).copied().collect();
-            facts::group_at_rest(group.name, &watching, &self.servers[group.servers.clone()])?;
+            facts::group_at_rest(group.name, &watching, &self.servers[group.servers.clone()], &forgotten)?;
             // A connection that swallows everything has to be given up by whoever keeps it.
             let kept = self.options.faults.iter().any(|(kind, _)| *kind == FaultKind::HalfOpen);
             if kept { facts::all_are_heard(group.name, &watching) } else { Ok(()) }
@@ -398,7 +402,7 @@ impl<'t> World<'t> {
     }
 
     pub fn excused(&self) -> u64 {
-        self.checkers.iter().map(|checker| checker.excused()).sum()
+        self.checkers.iter().map(|checker| checker.excused()).sum::<u64>() + self.forgotten_everywhere().len() as u64
     }
 
     /// Shows a fact to every checker.
