@@ -91,6 +91,8 @@ impl Facts {
 
 /// Samples that an instantaneous rate is averaged over.
 const SAMPLES: usize = 16;
+/// How far apart they are taken while there is something to do, in ms.
+const SAMPLE_PERIOD: u64 = 100;
 
 /// A rate per second, sampled by the shell about every 100 ms.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,11 +103,14 @@ struct Rate {
 }
 
 impl Rate {
+    /// A long sleep counts for as many samples as would have been taken meanwhile.
     fn sample(&mut self, value: u64, elapsed_ms: u64) {
         let grown = value.saturating_sub(self.last_value);
         self.last_value = value;
-        self.samples[self.next] = grown.saturating_mul(1000) / elapsed_ms;
-        self.next = (self.next + 1) % SAMPLES;
+        for _ in 0..(elapsed_ms / SAMPLE_PERIOD).clamp(1, SAMPLES as u64) {
+            self.samples[self.next] = grown.saturating_mul(1000) / elapsed_ms;
+            self.next = (self.next + 1) % SAMPLES;
+        }
     }
 
     fn average(&self) -> u64 {
@@ -146,7 +151,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Notes the counters for the instantaneous rates; to be called about every 100 ms.
+    /// Notes the counters for the instantaneous rates; to be called about every 100 ms, as long as anything happens.
     pub fn sample(&mut self, now: Millis) {
         let elapsed = now.since(self.sampled);
         if elapsed == 0 {
