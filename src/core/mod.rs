@@ -126,6 +126,8 @@ pub struct Sentinel {
     simulate_failure: u32,
     /// Our own addresses, as seen on links: what our hello may say.
     local_ips: BTreeSet<IpAddr>,
+    /// How our last hello began.
+    own_words: Vec<u8>,
     /// When a hello with our own id from another address was last reported.
     own_id_reported: Option<Millis>,
     /// When something that is no hello was last reported.
@@ -169,6 +171,7 @@ impl Sentinel {
             scripts: ScriptQueue::default(),
             simulate_failure: 0,
             local_ips: BTreeSet::new(),
+            own_words: Vec::new(),
             own_id_reported: None,
             no_hello_reported: None,
             claims: Claims::default(),
