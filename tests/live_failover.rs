@@ -144,6 +144,32 @@ fn an_operator_moves_the_master_at_will() {
     });
 }
 
+/// No failover brings another one about, neither at once nor when the dead master returns. `FAILOVERS=200` is the long form.
+#[test]
+fn every_death_is_one_switch_and_no_more() {
+    let Some(plan) = live::plan(3) else { return };
+    let _turn = live::turn();
+    let mut group = live::start(plan);
+    let events = events(&group);
+    let mut switches = Vec::new();
+    for _ in 0..live::env("FAILOVERS", 2) {
+        let old = group.agreed().expect("a settled group");
+        group.kill(old);
+        let new = group.wait_switched(LIMIT, old);
+        group.restart(old);
+        wait_settled(&group, new);
+        switches.push(format!("mymaster 127.0.0.1 {old} 127.0.0.1 {new}"));
+    }
+    for (index, events) in events.iter().enumerate() {
+        let all = events.all().into_iter().filter(|event| event.channel == "+switch-master");
+        let told: Vec<String> = all.map(|event| event.payload).collect();
+        assert_eq!(told, switches, "the switches that Sentinel {index} told\n{}", group.sentinels[index].log());
+    }
+    let epochs: Vec<_> =
+        group.sentinels.iter().map(|sentinel| live::master_field(sentinel, "mymaster", "config-epoch")).collect();
+    println!("{} deaths, {} switches at each Sentinel; config epochs {epochs:?}", switches.len(), switches.len());
+}
+
 #[test]
 fn two_operators_at_once_never_make_one_epoch_of_two_addresses() {
     let Some(plan) = live::plan(3) else { return };

@@ -300,8 +300,12 @@ fn the_last_reply_arrives_whole_before_the_end() {
     request(&mut bytes, &[b"NO-SUCH-COMMAND"]);
     bytes.extend_from_slice(b"*x\r\n");
     conn.stream.write_all(&bytes).unwrap();
-    // Everything that the Sentinel can get rid of is in the kernel now; the rest waits for us.
-    std::thread::sleep(Duration::from_millis(300));
+    // It has read all of it, and what the kernel does not take waits for us.
+    wait_for(LIMIT, "the end to be decided on, with replies still to be sent", || {
+        let Some(Reply::Bulk(list)) = place.dial().ask(node.port, &["CLIENT", "LIST"]) else { return false };
+        let list = String::from_utf8_lossy(&list).into_owned();
+        list.lines().any(|client| client.contains(" flags=c ") && !client.contains(" omem=0 "))
+    });
     let mut all = Vec::new();
     conn.stream.read_to_end(&mut all).expect("a farewell, and not just the end");
     let end = String::from_utf8_lossy(&all[payload.len() + 12..]).into_owned();

@@ -14,12 +14,17 @@ pub enum Fault {
     ChannelsAfterAll,
     FirstArgOfSub,
     TooMany,
+    /// Whoever has not logged in may not send a longer word, so nobody could.
+    LongPassword,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Fault::TooMany {
             return write!(f, "A user may have {} rules of {} bytes", limits::USER_RULES, limits::SETTING);
+        }
+        if *self == Fault::LongPassword {
+            return write!(f, "A password must not be longer than {} bytes", limits::UNAUTHENTICATED_BULK);
         }
         f.write_str(match self {
             Fault::Unknown => "Unknown command or category name in ACL",
@@ -37,7 +42,7 @@ impl fmt::Display for Fault {
                  effect. Try 'resetchannels' to start with an empty list of channels"
             }
             Fault::FirstArgOfSub => "Allowing first-arg of a subcommand is not supported",
-            Fault::TooMany => unreachable!("worded above"),
+            Fault::TooMany | Fault::LongPassword => unreachable!("worded above"),
         })
     }
 }

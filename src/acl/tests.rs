@@ -150,6 +150,16 @@ fn a_user_has_so_many_rules_and_no_more() {
 }
 
 #[test]
+fn a_password_is_as_long_as_a_stranger_may_say() {
+    let mut acl = acl();
+    let rule = |length| [b">".as_slice(), &vec![b'x'; length]].concat();
+    let (longest, longer) = (rule(limits::UNAUTHENTICATED_BULK), rule(limits::UNAUTHENTICATED_BULK + 1));
+    assert_eq!(acl.set(b"bob", &[b"on", &longest]), Ok(()));
+    assert!(acl.authenticate(b"bob", &longest[1..]));
+    assert_eq!(acl.set(b"bob", &[&longer]), Err(Refused::Rule(longer, Fault::LongPassword)));
+}
+
+#[test]
 fn only_who_is_on_and_knows_a_password_comes_in() {
     let mut acl = acl();
     set(&mut acl, "bob on >one >two");

@@ -86,6 +86,7 @@ impl User {
             _ if is("skip-sanitize-payload") => self.sanitize = false,
             _ if is("clearselectors") => self.selectors.clear(),
             _ if is("reset") => *self = User::new(self.all_channels),
+            Some(b'>') if rule.len() - 1 > limits::UNAUTHENTICATED_BULK => return Err(Fault::LongPassword),
             Some(b'>') => self.add(Hash::of(&rule[1..])),
             Some(b'#') => self.add(Hash::parse(&rule[1..]).ok_or(Fault::Hash)?),
             Some(b'<') => self.remove(Hash::of(&rule[1..]))?,

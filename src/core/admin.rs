@@ -172,6 +172,9 @@ impl Sentinel {
         if self.save_retry.is_some() {
             return Err(FailoverRefused::Unsaved);
         }
+        if self.current_epoch >= Snapshot::EPOCH_LAST {
+            return Err(FailoverRefused::NoEpochLeft);
+        }
         if coordinated && !Sentinel::can_hand_over(master) {
             return Err(FailoverRefused::NoGoodMaster);
         }

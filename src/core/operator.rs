@@ -113,6 +113,8 @@ pub enum FailoverRefused {
     NoGoodMaster,
     /// Saves fail: an epoch that is not on disk leads nobody.
     Unsaved,
+    /// There is no epoch after the current one.
+    NoEpochLeft,
     /// In TILT nothing is started: what we know of the nodes may be stale.
     Tilt,
 }
