@@ -189,3 +189,28 @@ impl Stats {
         (self.rate_in.average(), self.rate_out.average())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_after_a_long_sleep_is_that_of_lately() {
+        let mut stats = Stats::default();
+        let mut now = Millis(0);
+        let mut sample = |stats: &mut Stats, commands: u64, after: u64| {
+            now = now + after;
+            stats.commands_processed += commands;
+            stats.sample(now);
+        };
+        for _ in 0..SAMPLES {
+            sample(&mut stats, 100, SAMPLE_PERIOD);
+        }
+        assert_eq!(stats.ops_per_sec(), 1_000);
+        // Half of the time that is averaged over was slept away.
+        sample(&mut stats, 0, SAMPLE_PERIOD * SAMPLES as u64 / 2);
+        assert_eq!(stats.ops_per_sec(), 500);
+        sample(&mut stats, 0, 3_600_000);
+        assert_eq!(stats.ops_per_sec(), 0);
+    }
+}
