@@ -57,13 +57,12 @@ pub const ACCEPT_PAUSE: u64 = 100;
 /// Silence on an accepted connection before the kernel probes it, in seconds, until the owner decides otherwise.
 pub const KEEPALIVE_SECONDS: u32 = 300;
 /// Events taken from the kernel by one poll; what is left comes with the next. An INFO to read or to give takes tens of µs, and
-/// a turn is to stay below 20 ms.
-pub const EVENTS_PER_POLL: usize = 256;
-/// Connections to nodes begun in one turn, of some tens of µs each; further ones wait for the next turns. (Fewer would mean more
-/// turns in which a thousand masters are got to know, and so more saves.)
-pub const DIALS_PER_TURN: usize = 96;
+/// whoever asks something waits for two turns at most, which are to stay below 20 ms with a save in one of them.
+pub const EVENTS_PER_POLL: usize = 128;
+/// Connections to nodes begun in one turn, of some tens of µs each; further ones wait for the next turns.
+pub const DIALS_PER_TURN: usize = 64;
 /// Connections to nodes that are written to in one turn; the PINGs of a thousand masters are due in the same one.
-pub const LINK_WRITES_PER_TURN: usize = 512;
+pub const LINK_WRITES_PER_TURN: usize = 128;
 /// Longest wait of one poll, in ms; systems differ in what they take beyond. A timer further away is waited for in pieces.
 pub const LONGEST_POLL: u64 = 24 * 60 * 60 * 1000;
 /// How long a TLS handshake may take, in ms. Whoever is slower is no client but holds the place of one.

@@ -10,7 +10,8 @@
 /// A NUL is a byte like any other.
 #[must_use]
 pub fn split_args(line: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut words = Words::default();
+    // Hardly a line has more words, and thousands are read at the start.
+    let mut words = Words { done: Vec::with_capacity(8), word: Vec::new() };
     split_into(line, &mut words).then_some(words.done)
 }
 
@@ -22,7 +23,6 @@ pub trait WordSink {
     fn end_word(&mut self);
 }
 
-#[derive(Default)]
 struct Words {
     done: Vec<Vec<u8>>,
     word: Vec<u8>,

@@ -91,6 +91,8 @@ impl Facts {
 
 /// Samples that an instantaneous rate is averaged over.
 const SAMPLES: usize = 16;
+/// How far apart they are taken while there is something to do, in ms.
+const SAMPLE_PERIOD: u64 = 100;
 
 /// A rate per second, sampled by the shell about every 100 ms.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,11 +103,14 @@ struct Rate {
 }
 
 impl Rate {
+    /// A long sleep counts for as many samples as would have been taken meanwhile.
     fn sample(&mut self, value: u64, elapsed_ms: u64) {
         let grown = value.saturating_sub(self.last_value);
         self.last_value = value;
-        self.samples[self.next] = grown.saturating_mul(1000) / elapsed_ms;
-        self.next = (self.next + 1) % SAMPLES;
+        for _ in 0..(elapsed_ms / SAMPLE_PERIOD).clamp(1, SAMPLES as u64) {
+            self.samples[self.next] = grown.saturating_mul(1000) / elapsed_ms;
+            self.next = (self.next + 1) % SAMPLES;
+        }
     }
 
     fn average(&self) -> u64 {
@@ -146,7 +151,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Notes the counters for the instantaneous rates; to be called about every 100 ms.
+    /// Notes the counters for the instantaneous rates; to be called about every 100 ms, as long as anything happens.
     pub fn sample(&mut self, now: Millis) {
         let elapsed = now.since(self.sampled);
         if elapsed == 0 {
@@ -182,5 +187,30 @@ impl Stats {
     #[must_use]
     pub fn bytes_per_sec(&self) -> (u64, u64) {
         (self.rate_in.average(), self.rate_out.average())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_after_a_long_sleep_is_that_of_lately() {
+        let mut stats = Stats::default();
+        let mut now = Millis(0);
+        let mut sample = |stats: &mut Stats, commands: u64, after: u64| {
+            now = now + after;
+            stats.commands_processed += commands;
+            stats.sample(now);
+        };
+        for _ in 0..SAMPLES {
+            sample(&mut stats, 100, SAMPLE_PERIOD);
+        }
+        assert_eq!(stats.ops_per_sec(), 1_000);
+        // Half of the time that is averaged over was slept away.
+        sample(&mut stats, 0, SAMPLE_PERIOD * SAMPLES as u64 / 2);
+        assert_eq!(stats.ops_per_sec(), 500);
+        sample(&mut stats, 0, 3_600_000);
+        assert_eq!(stats.ops_per_sec(), 0);
     }
 }

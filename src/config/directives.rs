@@ -64,9 +64,10 @@ impl Directive {
     #[must_use]
     pub fn takes(&self, count: usize) -> bool {
         let (mut least, mut most) = (0, 0);
-        for word in self.usage.split(' ').filter(|word| !word.is_empty()) {
-            least += usize::from(!word.starts_with('['));
-            most = if word.contains('…') { usize::MAX } else { usize::saturating_add(most, 1) };
+        // Bytes, as this is asked of each line of the file: of those of `…` the first is enough, nothing else has it.
+        for word in self.usage.as_bytes().split(|&byte| byte == b' ').filter(|word| !word.is_empty()) {
+            least += usize::from(word[0] != b'[');
+            most = if word.contains(&"…".as_bytes()[0]) { usize::MAX } else { usize::saturating_add(most, 1) };
         }
         (least..=most).contains(&count)
     }
@@ -86,11 +87,17 @@ impl Directive {
     }
 }
 
+/// No directive has a longer name, in bytes.
+const LONGEST_NAME: usize = 48;
+
 /// The row of a name in any letter case, among the `sentinel` directives or among the others.
 #[must_use]
 pub fn find(sentinel: bool, name: &[u8]) -> Option<&'static Directive> {
-    let lower = name.to_ascii_lowercase();
-    let wanted = (sentinel, lower.as_slice());
+    let mut lower = [0; LONGEST_NAME];
+    let lower = lower.get_mut(..name.len())?;
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    let wanted = (sentinel, &*lower);
     let found = DIRECTIVES.binary_search_by_key(&wanted, |row| (row.scope != Scope::Server, row.name.as_bytes()));
     found.ok().map(|index| &DIRECTIVES[index])
 }

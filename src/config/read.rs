@@ -359,6 +359,7 @@ impl Masters {
             }
         };
         let phases: Vec<u8> = lines.iter().map(phase).collect();
+        self.said.reserve(lines.len());
         for wanted in 0..3 {
             for index in (0..lines.len()).filter(|&index| phases[index] == wanted) {
                 self.line(lines, index).map_err(|fault| lines[index].error(fault))?;

@@ -10,7 +10,6 @@ use super::read::trim;
 use super::statement::{Clause, Key, List, Statement, is_numeric};
 use crate::base::quote;
 use crate::core::{MasterSnapshot, Snapshot};
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
@@ -36,13 +35,12 @@ pub fn rewrite(old: &[u8], snapshot: &Snapshot, server: &ServerOptions) -> Vec<u
         }
     }
     let masters: HashSet<&str> = snapshot.masters.iter().map(|master| master.name.as_str()).collect();
-    let mut place = HashMap::new();
-    let wanted = wanted(snapshot, &included, &mut place);
+    let wanted = wanted(snapshot, &included);
     let texts = written(&wanted);
     let mut by_text = HashMap::with_capacity(texts.spans.len());
     by_text.extend(texts.spans.iter().map(|(span, index)| (&texts.bytes[span.clone()], *index)));
     let lines = cut(old, &by_text);
-    Plan::new(wanted, &place, &lines, &included).carry_out(old, &masters, server, &plain_words)
+    Plan::new(wanted, &lines, &included).carry_out(old, &masters, server, &plain_words)
 }
 
 /// One line of the old text.
@@ -117,12 +115,7 @@ fn written(wanted: &[Statement<'_>]) -> Texts {
 }
 
 /// Everything the file must say, in the order in which it is appended to a file that says nothing; each thing once.
-/// `place` gets where each of them stands.
-fn wanted<'a>(
-    snapshot: &'a Snapshot,
-    included: &HashMap<Key<'_>, Statement<'_>>,
-    place: &mut HashMap<Key<'a>, usize>,
-) -> Vec<Statement<'a>> {
+fn wanted<'a>(snapshot: &'a Snapshot, included: &HashMap<Key<'_>, Statement<'_>>) -> Vec<Statement<'a>> {
     let options = &snapshot.options;
     let mut wanted = Vec::with_capacity(16 + 16 * snapshot.masters.len());
     if let Some(id) = snapshot.myid {
@@ -163,17 +156,9 @@ fn wanted<'a>(
         ) => storable(text),
         _ => true,
     });
-    place.reserve(wanted.len());
-    wanted.retain(|statement| {
-        let next = place.len();
-        match place.entry(key_of(statement)) {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(free) => {
-                free.insert(next);
-                true
-            }
-        }
-    });
+    // Of two masters with one name only the first is there, so only a list can say a thing twice.
+    let mut members = HashSet::new();
+    wanted.retain(|statement| statement.list().is_none() || members.insert(key_of(statement)));
     wanted
 }
 
@@ -240,12 +225,12 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(
-        wanted: Vec<Statement<'a>>,
-        place: &HashMap<Key<'a>, usize>,
-        lines: &'a [Line],
-        included: &'a HashMap<Key<'a>, Statement<'a>>,
-    ) -> Plan<'a> {
+    fn new(wanted: Vec<Statement<'a>>, lines: &'a [Line], included: &'a HashMap<Key<'a>, Statement<'a>>) -> Plan<'a> {
+        // Where each thing stands; a file that we have written ourselves has nothing to be looked up.
+        let mut place = HashMap::new();
+        if lines.iter().any(|line| matches!(line.content, Content::Sentinel(_))) {
+            place.extend(wanted.iter().enumerate().map(|(index, statement)| (key_of(statement), index)));
+        }
         let mut said = Vec::with_capacity(lines.len());
         let mut carrier: Vec<Option<usize>> = vec![None; wanted.len()];
         let mut last_include = 0;

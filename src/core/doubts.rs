@@ -41,6 +41,11 @@ impl Claims {
     pub fn touch(&mut self) {
         self.stale = true;
     }
+
+    /// When they are to be compared; `None` while nothing has changed.
+    pub fn compare_at(&self) -> Option<Millis> {
+        self.stale.then(|| self.compared.map_or(Millis(0), |at| at + CLAIMS_PERIOD))
+    }
 }
 
 fn part(role: Role) -> &'static str {
@@ -53,8 +58,7 @@ fn part(role: Role) -> &'static str {
 impl Sentinel {
     /// One node in two groups: each would turn it to its own master, or promote it away from the other.
     pub(super) fn compare_claims(&mut self, now: Millis) {
-        let lately = self.claims.compared.is_some_and(|at| now.since(at) < CLAIMS_PERIOD);
-        if !self.claims.stale || lately {
+        if self.claims.compare_at().is_none_or(|at| now < at) {
             return;
         }
         (self.claims.stale, self.claims.compared) = (false, Some(now));

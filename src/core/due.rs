@@ -7,7 +7,8 @@
 //! Most of what happens makes timers later, and then nothing need be said: the cron looks, finds nothing and learns the new
 //! moment. Whatever may make something due *earlier* calls [`Sentinel::reconsider`], and the next cron looks; the acting half
 //! always does, so whoever calls it need not think of that. A master about which anything is going on is looked at every time.
-//! Debug builds prove at the end of every cron that those left out were left out rightly.
+//! Where there is nobody to be looked at, the cron does not run at all and the process sleeps on: with one master that is
+//! most of the time. Debug builds prove at every moment of the cron that those left out were left out rightly.
 
 use super::Sentinel;
 use super::ids::{LinkId, MasterId};
@@ -91,8 +92,8 @@ impl Sentinel {
         self.act_now(now, id);
     }
 
-    /// What the old way, a look at everybody, would find after this cron: nothing.
-    fn check_agenda(&mut self, now: Millis) {
+    /// What the old way, a look at everybody, would find at this moment beyond what is due: nothing.
+    pub(super) fn check_agenda(&mut self, now: Millis) {
         assert_eq!(self.agenda.len(), self.masters.len());
         let left_out: Vec<MasterId> = self.masters.values().filter(|master| master.due > now).map(|m| m.id).collect();
         for id in left_out {

@@ -91,6 +91,9 @@ impl Sentinel {
 
     /// What came on the hello channel, ours or a server's.
     pub(super) fn take_payload(&mut self, now: Millis, payload: &[u8], heard: Heard) {
+        if self.is_echo(payload) {
+            return;
+        }
         match Hello::parse(payload) {
             Some(hello) if self.is_credible(hello.current_epoch.max(hello.config_epoch)) => {
                 self.take_hello(now, hello, heard)
@@ -130,6 +133,20 @@ impl Sentinel {
     fn may_be_of_former_life(&self, now: Millis, id: MasterId, hello: &Hello) -> bool {
         let former = self.masters.get(&id).and_then(|master| master.former_life);
         former.is_some_and(|(epoch, until)| now < until && hello.config_epoch <= epoch)
+    }
+
+    /// Whether these are our own words. Every server sends them back, once for each name under which we watch it: a thousand
+    /// names on a few servers make ten thousand a second of them, too many to be read to the end.
+    fn is_echo(&self, payload: &[u8]) -> bool {
+        !self.own_words.is_empty() && payload.starts_with(&self.own_words)
+    }
+
+    /// Keeps how our hello begins: `ip,port,runid,`.
+    pub(super) fn remember_words(&mut self, hello: &[u8]) {
+        if !self.is_echo(hello) {
+            let fields: usize = hello.split_inclusive(|&byte| byte == b',').take(3).map(<[u8]>::len).sum();
+            self.own_words = hello[..fields].to_vec();
+        }
     }
 
     /// Our own words come back to us from every server. One that names an address that is not ours is another's.

@@ -48,6 +48,10 @@ impl InfoReport {
         let mut report = InfoReport::default();
         let mut lasting = false;
         for line in text.split(|&byte| byte == b'\n') {
+            // Of the two hundred lines of an INFO most are passed by at their first letter.
+            if !matches!(line.first(), Some(b'm' | b'r' | b's')) {
+                continue;
+            }
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
             let (key, value) = (&line[..colon], &line[colon + 1..]);

@@ -10,7 +10,7 @@
 //!
 //! Nothing waits for the cron that need not: every reply that can change the picture calls
 //! `Sentinel::act`, the acting half of one master, and deadlines that matter have wake-ups of their own.
-//! The cron (52–100 ms) sends what is periodic and is the safety net for the rest.
+//! The cron (52–100 ms) sends what is periodic and is the safety net for the rest; runs that would find nothing are left out.
 
 mod admin;
 mod ask;
@@ -76,6 +76,10 @@ const EPOCH_STRIDE: u64 = 1 << 40;
 const GATHER: u64 = 100;
 /// A failed save is tried again after this many ms.
 const SAVE_RETRY: u64 = 1_000;
+/// Where it would find nothing the cron stays away, but no longer than so many ms and this part of the gap that makes a TILT:
+/// a sleep is part of the gap when the process stands still in it.
+const CRON_PAUSE: u64 = 500;
+const CRON_SHARE_OF_GAP: u64 = 4;
 
 /// The Sentinel.
 #[derive(Debug)]
@@ -100,6 +104,7 @@ pub struct Sentinel {
     random: Random,
     last_id: u64,
     last_cron: Millis,
+    /// The next moment for the cron. Where it would find nothing, it is passed over.
     next_cron: Millis,
     /// Wake-ups of masters; an entry that its master no longer stands by (`Master::armed`) is void.
     deadlines: BinaryHeap<Reverse<(Millis, MasterId)>>,
@@ -121,6 +126,8 @@ pub struct Sentinel {
     simulate_failure: u32,
     /// Our own addresses, as seen on links: what our hello may say.
     local_ips: BTreeSet<IpAddr>,
+    /// How our last hello began.
+    own_words: Vec<u8>,
     /// When a hello with our own id from another address was last reported.
     own_id_reported: Option<Millis>,
     /// When something that is no hello was last reported.
@@ -164,6 +171,7 @@ impl Sentinel {
             scripts: ScriptQueue::default(),
             simulate_failure: 0,
             local_ips: BTreeSet::new(),
+            own_words: Vec::new(),
             own_id_reported: None,
             no_hello_reported: None,
             claims: Claims::default(),
@@ -211,7 +219,7 @@ impl Sentinel {
             self.save_retry = Some(now + SAVE_RETRY);
             self.out.mark_dirty();
         }
-        if now >= self.next_cron {
+        if now >= self.cron_at() {
             self.cron(now);
         }
         if self.gathered_at().is_some_and(|at| at <= now) {
@@ -223,8 +231,7 @@ impl Sentinel {
     /// The cron: the monitoring half, and outside TILT the acting half, for whoever is due.
     fn cron(&mut self, now: Millis) {
         self.last_cron = now;
-        // Redrawn every time, so that Sentinels started together drift apart: 10 to 19 runs a second.
-        self.next_cron = now + 1000 / (10 + self.random.below(10));
+        self.next_cron = now + cron_period(&mut self.random);
         // In TILT nothing is judged and while saves fail not everything is said: both end without a sign from the masters.
         let all = self.tilt.is_some() || self.save_retry.is_some() || self.planted(Plant::OwnTimers);
         if self.tilt.is_some_and(|since| now.since(since) > self.tunables.tilt_period) {
@@ -241,6 +248,7 @@ impl Sentinel {
         self.heard_at = self.heard_at.max(now);
         let gap = now.since(self.last_cron);
         if gap <= self.tunables.tilt_trigger {
+            self.pass_over(now);
             return;
         }
         self.last_cron = now;
@@ -259,9 +267,46 @@ impl Sentinel {
     /// When `tick` wants to be called next.
     #[must_use]
     pub fn next_wakeup(&self) -> Millis {
-        let deadline = self.deadlines.peek().map_or(self.next_cron, |&Reverse((at, _))| at);
-        let deadline = self.gathered_at().map_or(deadline, |at| at.min(deadline));
-        deadline.min(self.next_cron)
+        let deadline = self.deadlines.peek().map(|&Reverse((at, _))| at);
+        [deadline, self.gathered_at()].into_iter().flatten().fold(self.cron_at(), Millis::min)
+    }
+
+    /// When the cron runs next: at the first of its moments at which it finds something to do.
+    fn cron_at(&self) -> Millis {
+        let (mut at, mut random) = (self.next_cron, self.random.clone());
+        while !self.cron_finds(at) {
+            at = at + cron_period(&mut random);
+        }
+        at
+    }
+
+    /// Leaves the moments behind at which the cron had nothing to do. They are drawn in between all else that chance
+    /// decides, as if it had run.
+    fn pass_over(&mut self, now: Millis) {
+        while self.next_cron < now && !self.cron_finds(self.next_cron) {
+            if cfg!(debug_assertions) {
+                self.check_agenda(self.next_cron);
+            }
+            self.next_cron = self.next_cron + cron_period(&mut self.random);
+        }
+    }
+
+    /// Whether the cron would find something to do at `at`, as things stand, or has stayed away for long enough.
+    fn cron_finds(&self, at: Millis) -> bool {
+        let pause = CRON_PAUSE.min(self.tunables.tilt_trigger / CRON_SHARE_OF_GAP);
+        self.agenda.first().is_some_and(|&(due, _)| due <= at)
+            || self.is_astir()
+            || self.claims.compare_at().is_some_and(|due| due <= at)
+            || self.last_cron + pause <= at
+    }
+
+    /// Something is going on that no master's agenda knows of: the cron runs at each of its moments.
+    fn is_astir(&self) -> bool {
+        self.tilt.is_some()
+            || self.save_retry.is_some()
+            || self.planted(Plant::OwnTimers)
+            || !self.out.scripts.is_empty()
+            || !self.scripts.is_empty()
     }
 
     /// The next thing to do, `Save` before whatever rests on it. `None`: nothing is left.
@@ -352,6 +397,12 @@ impl Sentinel {
             self.deadlines.push(Reverse((at, id)));
         }
     }
+}
+
+/// Until the next moment of the cron, ms. Drawn anew every time, so that Sentinels started together drift apart: 10 to 19 a
+/// second.
+fn cron_period(random: &mut Random) -> u64 {
+    1000 / (10 + random.below(10))
 }
 
 /// Reading: what commands show.

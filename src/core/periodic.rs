@@ -228,6 +228,7 @@ impl Sentinel {
             return false;
         }
         let Some(hello) = self.our_hello(id, link) else { return false };
+        self.remember_words(&hello);
         let Some(link) = self.links.get_mut(&link) else { return false };
         link.command(&mut self.out, expect, &[command.as_bytes(), HELLO_CHANNEL, &hello])
     }

@@ -69,6 +69,10 @@ impl ScriptQueue {
         (running, self.queue.len())
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     fn position(&self, id: ScriptId) -> Option<usize> {
         self.queue.iter().position(|script| script.id == id)
     }

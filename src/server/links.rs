@@ -4,7 +4,7 @@
 //! not take; [`Links::flush`] gives each connection one write a turn. Nothing here decides when to dial, to
 //! hang up or what a reply means: all that is the core's.
 //!
-//! A turn begins [`limits::DIALS_PER_TURN`] connections at most. With a thousand masters in the file, four thousand are asked
+//! A turn begins [`limits::DIALS_PER_TURN`] connections at most, at its end. With a thousand masters in the file, four thousand are asked
 //! for in the first turn, and nobody would be answered until the last of them was begun. Those over the limit wait their turn
 //! in order, command connections before those of Pub/Sub: a failover needs only the former.
 
@@ -29,10 +29,8 @@ pub struct Links {
     by_stream: BTreeMap<Token, ConnId>,
     /// Those with something to write.
     dirty: VecDeque<ConnId>,
-    /// Connections to be begun, of commands and of Pub/Sub, and how many more this turn may begin. One that was closed before its
-    /// turn came is still in line.
+    /// Connections to be begun, of commands and of Pub/Sub. One that was closed before its turn came is still in line.
     waiting: [VecDeque<ConnId>; 2],
-    dials_left: usize,
     /// `bind-source-addr`.
     source: Option<IpAddr>,
     /// New links use TLS.
@@ -71,7 +69,6 @@ impl Links {
             by_stream: BTreeMap::new(),
             dirty: VecDeque::new(),
             waiting: [VecDeque::new(), VecDeque::new()],
-            dials_left: limits::DIALS_PER_TURN,
             source,
             tls,
             complaints: BTreeMap::new(),
@@ -81,47 +78,43 @@ impl Links {
         }
     }
 
-    /// Connects, now or when those asked for before have had their turn.
-    pub fn connect(&mut self, reactor: &mut Reactor, conn: ConnId, to: SocketAddr, kind: ConnKind) {
+    /// Connects, at the end of this turn or when those asked for before have had theirs.
+    pub fn connect(&mut self, conn: ConnId, to: SocketAddr, kind: ConnKind) {
         let decoder = ReplyDecoder::new();
         let line = Line { stream: None, to, kind, up: false, heard: false, queued: false, decoder, out: Vec::new() };
         self.by_conn.insert(conn, line);
-        if self.dials_left > 0 && !self.has_waiting() {
-            self.begin(reactor, conn);
-        } else {
-            self.waiting[usize::from(kind == ConnKind::PubSub)].push_back(conn);
-        }
+        self.waiting[usize::from(kind == ConnKind::PubSub)].push_back(conn);
     }
 
-    /// Whether there is more to begin or to write than one turn may, so that the next must come at once.
+    /// Whether there is more to begin, to write or to tell than one turn may, so that the next must come at once.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.dirty.is_empty() || self.has_waiting()
+        !self.dirty.is_empty() || !self.untold.is_empty() || self.has_waiting()
     }
 
     fn has_waiting(&self) -> bool {
         self.waiting.iter().any(|line| !line.is_empty())
     }
 
-    /// A new turn: begins those that come next.
+    /// Begins those that come next.
     pub fn begin_waiting(&mut self, reactor: &mut Reactor) {
-        self.dials_left = limits::DIALS_PER_TURN;
-        while self.dials_left > 0 {
+        let mut left = limits::DIALS_PER_TURN;
+        while left > 0 {
             let [commands, pubsub] = &mut self.waiting;
-            let next = if self.dials_left.is_multiple_of(PUBSUB_SHARE) {
+            let next = if left.is_multiple_of(PUBSUB_SHARE) {
                 pubsub.pop_front().or_else(|| commands.pop_front())
             } else {
                 commands.pop_front().or_else(|| pubsub.pop_front())
             };
             let Some(conn) = next else { return };
-            self.begin(reactor, conn);
+            left -= usize::from(self.begin(reactor, conn));
         }
     }
 
-    /// Starts to connect. When there is not even a socket, the core hears of it through [`Links::untold`].
-    fn begin(&mut self, reactor: &mut Reactor, conn: ConnId) {
-        let Some(line) = self.by_conn.get_mut(&conn) else { return };
-        self.dials_left -= 1;
+    /// Starts to connect; false when nobody wants that any more. When there is not even a socket, the core hears of it through
+    /// [`Links::untold`].
+    fn begin(&mut self, reactor: &mut Reactor, conn: ConnId) -> bool {
+        let Some(line) = self.by_conn.get_mut(&conn) else { return false };
         // The source address is for nodes of its family; the others are reached from wherever the route goes.
         let source = self.source.filter(|source| source.is_ipv4() == line.to.is_ipv4());
         let begun = match &self.tls {
@@ -138,6 +131,7 @@ impl Links {
                 self.untold.push_back(Input::Closed { conn, why: Gone::Other(why.to_string()) });
             }
         }
+        true
     }
 
     /// Queues bytes; for a connection that is gone they are dropped.
@@ -341,21 +335,23 @@ mod tests {
         // As a node asks for them: its command connection and the other one.
         for conn in 0..10 * TURN as u64 {
             let kind = if conn.is_multiple_of(2) { ConnKind::Command } else { ConnKind::PubSub };
-            links.connect(&mut reactor, ConnId(conn), to, kind);
+            links.connect(ConnId(conn), to, kind);
             links.send(ConnId(conn), vec![b'x']);
         }
         let begun = |links: &Links| (0..10 * TURN as u64).filter(|&conn| is_begun(links, conn)).collect::<Vec<_>>();
-        assert_eq!(begun(&links), (0..TURN as u64).collect::<Vec<_>>(), "the first ones at once, as they come");
-        assert!(links.has_waiting());
+        assert_eq!(begun(&links), [], "nothing before the end of the turn");
         links.flush(&mut reactor);
-
-        links.begin_waiting(&mut reactor);
-        let second: Vec<u64> = begun(&links).split_off(TURN);
-        assert_eq!(second.len(), TURN);
-        let (commands, pubsub): (Vec<u64>, Vec<u64>) = second.iter().partition(|conn| conn.is_multiple_of(2));
-        assert_eq!(pubsub.len(), TURN / PUBSUB_SHARE, "these do not wait for ever");
-        assert!(commands.iter().zip((TURN as u64..).step_by(2)).all(|(&conn, next)| conn == next), "{commands:?}");
-        assert!(pubsub.iter().zip((TURN as u64 + 1..).step_by(2)).all(|(&conn, next)| conn == next), "{pubsub:?}");
+        let mut commands = Vec::new();
+        for turn in 1..=2 {
+            assert!(links.has_waiting());
+            links.begin_waiting(&mut reactor);
+            assert_eq!(begun(&links).len(), turn * TURN);
+            let of_pubsub;
+            (commands, of_pubsub) = begun(&links).into_iter().partition::<Vec<_>, _>(|conn| conn.is_multiple_of(2));
+            assert_eq!(of_pubsub.len(), turn * TURN / PUBSUB_SHARE, "these do not wait for ever");
+            assert!(commands.iter().zip((0..).step_by(2)).all(|(&conn, next)| conn == next), "{commands:?}");
+            assert!(of_pubsub.iter().zip((1..).step_by(2)).all(|(&conn, next)| conn == next), "{of_pubsub:?}");
+        }
 
         // What is closed before its turn is never begun, and takes nobody's place.
         let next = commands.last().unwrap() + 2;
@@ -383,9 +379,9 @@ mod tests {
             assert_eq!(links.dirty.len(), left);
         }
         assert!(!links.has_more());
-        // With nobody waiting there is no queue, and the limit is that of each turn.
+        // With nobody before it, it comes with this turn.
+        links.connect(ConnId(next), to, ConnKind::Command);
         links.begin_waiting(&mut reactor);
-        links.connect(&mut reactor, ConnId(next), to, ConnKind::Command);
         assert!(is_begun(&links, next));
     }
 }

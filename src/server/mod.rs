@@ -4,7 +4,7 @@
 //!  net ── readable ──► clients: requests ──► command ──► core
 //!      ── readable ──► links:   replies  ──────────────► core
 //!
-//!  before every sleep:  tick ─► effects, in order ─► open replies ─► flush links, clients ─► sleep
+//!  before every sleep:  tick ─► effects, in order ─► open replies ─► flush links, clients ─► dial ─► sleep
 //! ```
 //!
 //! Callbacks hand in what happened and write nothing; [`Shell::before_sleep`] is the one place that acts on
@@ -121,7 +121,7 @@ impl Shell {
                 // What was answered in this turn rests on all of its saves.
                 *saved = Some(ok && saved.unwrap_or(true));
             }
-            Effect::Connect { conn, to, kind } => self.links.connect(reactor, conn, to, kind),
+            Effect::Connect { conn, to, kind } => self.links.connect(conn, to, kind),
             Effect::Send { conn, bytes } => self.links.send(conn, bytes),
             Effect::Close { conn } => self.links.close(reactor, conn),
             Effect::Event { level, channel, payload } => {
@@ -182,7 +182,6 @@ impl Shell {
 impl Handler for Shell {
     fn before_sleep(&mut self, reactor: &mut Reactor) {
         self.advance(reactor);
-        self.links.begin_waiting(reactor);
         while let Some((host, ip)) = self.resolver.answer() {
             self.desk.sentinel.handle(self.now, Input::Resolved { host, ip });
         }
@@ -198,6 +197,8 @@ impl Handler for Shell {
         }
         self.links.flush(reactor);
         self.sockets.flush(reactor, &mut self.desk);
+        // Whoever was just answered need not wait for these.
+        self.links.begin_waiting(reactor);
         self.arm(reactor);
         self.desk.stats.loop_cycles += 1;
         if let Some(began) = self.began.take() {
