@@ -294,7 +294,7 @@ const PLANTED: &[Row] = &[
     (Planted::Core(Plant::HangUpOnSharers), Options::shared, &[], "others-untouched"),
     (Planted::Core(Plant::ResetAll), Options::shared, &[], "others-untouched"),
     (Planted::Core(Plant::KeepSilentLinks), Options::wires, &[], "convergence"),
-    (Planted::Core(Plant::OneFailoverAtATime), Options::rush, &[], "waits-for-no-other"),
+    (Planted::Core(Plant::WaitPerSentinel), Options::rush, &[], "waits-for-no-other"),
 ];
 
 #[test]

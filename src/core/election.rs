@@ -119,11 +119,15 @@ impl Sentinel {
         let Some(master) = self.masters.get(&id) else { return };
         let Some(since) = master.odown else { return };
         let unsaved = self.save_retry.is_some() && !self.planted(Plant::StartWhileSavesFail);
-        let in_line = self.planted(Plant::OneFailoverAtATime) && self.masters.values().any(|m| m.failover.is_some());
-        if master.failover.is_some() || unsaved || in_line {
+        if master.failover.is_some() || unsaved {
             return;
         }
-        let (allowed, rule) = self.delay(master);
+        let (mut allowed, rule) = self.delay(master);
+        if self.planted(Plant::WaitPerSentinel) {
+            let voted = self.masters.values().filter(|other| other.id != id && other.leader.is_some());
+            let last = voted.map(|other| other.voted_at + 2 * other.settings.failover_timeout).max();
+            allowed = allowed.max(last.unwrap_or(allowed));
+        }
         if now < allowed {
             if !master.delay_logged {
                 let text = format!(

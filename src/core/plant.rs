@@ -54,8 +54,8 @@ pub enum Plant {
     HangUpOnSharers,
     /// RESET means every master, whatever the pattern says.
     ResetAll,
-    /// While one master is being replaced no other is.
-    OneFailoverAtATime,
+    /// The wait after a vote holds for every master, not only for the one that it was about.
+    WaitPerSentinel,
     /// A connection is kept, however long nothing came back on it.
     KeepSilentLinks,
     /// Acts in the cron only, without ranks: a start is spread by chance alone, and after an attempt, whoever made it, comes
