@@ -168,9 +168,11 @@ fn is_busy(master: &Master) -> bool {
 
 impl Link {
     /// When the next PING is due, with `common` the period of most masters. While one is unanswered another tells nothing new:
-    /// a short period must not fill the link of a node that hangs.
+    /// a short period must not fill the link of a node that hangs. One that answers with an error (-BUSY) does not hang, and a
+    /// script that ends soon must not look like its death because nobody asked again.
     pub(super) fn ping_at(&self, period: u64, common: u64) -> Millis {
-        let pause = if self.active_ping.is_some() { period.max(common) / 2 } else { period / 2 };
+        let unanswered = self.active_ping.is_some() && self.last_pong < self.ping_sent;
+        let pause = if unanswered { period.max(common) / 2 } else { period / 2 };
         (self.last_pong + period).max(self.ping_sent + pause) + 1
     }
 }

@@ -47,6 +47,7 @@ impl Link {
             pubsub_dialled: None,
             cmd_free_redial: false,
             pubsub_free_redial: false,
+            welcomes_lost: 0,
             refusals: None,
             pubsub_heard: now,
             pubsub_established: false,
@@ -391,6 +392,9 @@ impl Sentinel {
             ConnKind::Command => !link.cmd.is_up(),
             ConnKind::PubSub => !link.pubsub_established,
         };
+        if kind == ConnKind::Command && !attempt && !link.cmd_free_redial {
+            link.welcomes_lost = link.welcomes_lost.saturating_add(1);
+        }
         let refused = *why == Gone::Refused;
         if attempt && refused && kind == ConnKind::Command {
             link.note_refusal(now);

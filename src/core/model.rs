@@ -258,6 +258,8 @@ pub struct Link {
     /// The next drop of the connection is redialled at once.
     pub cmd_free_redial: bool,
     pub pubsub_free_redial: bool,
+    /// So many command connections in a row were accepted and lost again before a PING was answered.
+    pub welcomes_lost: u32,
     /// There are some while the command connection is refused.
     pub refusals: Option<Box<Refusals>>,
     pub pubsub_heard: Millis,

@@ -18,6 +18,9 @@ use std::collections::BTreeSet;
 /// Attempts that must have been refused besides the first one, spread over the span that is asked for.
 const REDIALS: u32 = 4;
 
+/// So many connections in a row may be accepted and lost for nothing by a process that is just dying.
+const LAST_WELCOMES: u32 = 1;
+
 /// Attempts to make the command connection, all of them refused.
 #[derive(Clone, Debug)]
 pub struct Refusals {
@@ -52,13 +55,16 @@ impl Link {
     /// When to dial again, for a run that has to last longer than `span`. Attempts lie on a grid that begins with the run,
     /// so that a loop which was held up does not make up for the ones it missed all at once. Whoever is quick to dial when
     /// a process dies may still be accepted by its port and then lose that connection, too: no run has begun by that, and
-    /// the next attempt is as near.
+    /// the next attempt is as near. But one that goes on like that, accepting and hanging up, lives, and every connection
+    /// begins with a hello for each master: it is dialled like others.
     fn next_attempt(&self, span: u64) -> Option<Millis> {
         if self.cmd != Conn::Down || self.is_refused(span) {
             return None;
         }
         let step = span / u64::from(REDIALS) + 1;
-        let Some(run) = self.refusals.as_deref() else { return self.cmd_dialled.map(|at| at + step) };
+        let Some(run) = self.refusals.as_deref() else {
+            return self.cmd_dialled.filter(|_| self.welcomes_lost <= LAST_WELCOMES).map(|at| at + step);
+        };
         let passed = self.cmd_dialled.map_or(0, |at| at.since(run.since)) / step;
         Some(run.since + (passed + 1).saturating_mul(step))
     }

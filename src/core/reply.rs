@@ -140,7 +140,7 @@ impl Sentinel {
         if ok && !(deaf && matches!(link.owner, Owner::Master(_))) {
             link.last_ok = now;
             link.active_ping = None;
-            link.cmd_free_redial = true;
+            (link.cmd_free_redial, link.welcomes_lost) = (true, 0);
         }
         if pong
             && let Owner::Master(master) = &link.owner

@@ -51,3 +51,37 @@ impl World<'_> {
         nodes.any(|node| self.servers[server].is_at(&node.addr.host, node.addr.port))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::meddling::Order;
+    use super::super::options::Options;
+    use super::super::process::Item;
+    use super::super::run;
+    use super::super::server::Role;
+    use super::super::trace::Trace;
+    use super::*;
+
+    #[test]
+    fn only_what_all_were_made_to_forget_has_left_the_group() {
+        let mut trace = Trace::silent();
+        let mut world = World::new(Options::calm(1, 3), &mut trace);
+        run::warm_up(&mut world).expect("nothing is wrong yet");
+        world.servers[2].role = Role::Master;
+        world.run_until(world.now + 1_000).expect("nothing unsafe");
+        let reset = |world: &mut World, who: usize| {
+            world.forgets(who);
+            world.post(who, Item::Order(Order::Reset));
+            world.run_until(world.now + 1_000).expect("nothing unsafe");
+            (world.forgotten_everywhere().into_iter().collect::<Vec<_>>(), world.at_rest().is_ok())
+        };
+        // Whoever was not made to forget it, has to see to it.
+        assert_eq!(reset(&mut world, 0), (vec![], false));
+        assert_eq!(reset(&mut world, 1), (vec![], false));
+        assert_eq!(reset(&mut world, 2), (vec![2], true));
+        // It follows again, and is found through the master.
+        world.servers[2].role = world.servers[1].role.clone();
+        world.run_until(world.now + 15_000).expect("nothing unsafe");
+        assert_eq!((world.forgotten_everywhere().len(), world.at_rest()), (0, Ok(())));
+    }
+}
