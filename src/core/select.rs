@@ -95,7 +95,14 @@ impl Sentinel {
         }
         // SDOWN may come late, after TILT or a pause: then the replicas were cut off long before it, and would all be refused
         // for ever. So what counts is how long the master has been silent, where that is longer.
-        let silent_since = |since: Millis| since.min(master.last_alive(&self.links[&master.node.link]));
+        // And one that follows another has served nobody since it says so, or up to one INFO longer, which is long before that
+        // makes it SDOWN: two that were left following each other would never be replaced.
+        let follows = (master.node.role_reported == Role::Replica)
+            .then(|| Millis(master.node.role_reported_at.0.saturating_sub(self.tunables.info_period)));
+        let silent_since = |since: Millis| {
+            let since = since.min(master.last_alive(&self.links[&master.node.link]));
+            follows.map_or(since, |at| since.min(at))
+        };
         let master_silent = master.node.sdown.map_or(0, |since| now.since(silent_since(since)));
         let limit = master.settings.down_after.saturating_mul(10).saturating_add(master_silent);
         if replica.link_down_ms > limit {
