@@ -102,7 +102,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
             if !text.is_empty() {
-                eprintln!("{text}");
+                // Where nobody reads it any more, the exit code still tells.
+                let _ = writeln!(std::io::stderr(), "{text}");
             }
             ExitCode::FAILURE
         }

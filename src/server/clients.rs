@@ -226,7 +226,7 @@ impl Sockets {
                     socket.backlog = true;
                 }
                 // It asks nothing more, and is owed what it has asked for.
-                Read::Eof if client.waiting() > 0 => {
+                Read::Eof if client.waiting() > 0 || !reactor.is_flushed(stream) => {
                     socket.moved = reactor.now();
                     reactor.keep_writing(stream);
                     let client = socket.client;
@@ -437,8 +437,7 @@ impl Socket {
                     log::debug!("Client {} sent no RESP: {error}", client.addr);
                     desk.stats.query_limit_disconnections += u64::from(error == ProtocolError::BigRequest);
                     client.out.extend_from_slice(&[b"-ERR ".as_slice(), &error.told(), b"\r\n"].concat());
-                    client.close_after_reply = true;
-                    desk.clients.mark_dirty(self.client);
+                    desk.clients.close_after_reply(self.client);
                     return;
                 }
             }

@@ -45,10 +45,17 @@ pub fn listen(
             None => (false, word.as_str()),
         };
         let fail = |why: io::Error| CannotListen { on: host.to_owned(), port, why: why.to_string() };
-        match bind_one(reactor, host, port, backlog) {
-            Ok(mut more) => listeners.append(&mut more),
-            Err(why) if optional && is_absent(&why) => log::debug!("Not listening on {host}: {why}"),
-            Err(why) => return Err(fail(why)),
+        // Each address for itself: what is bound must be known to us, whatever becomes of the next one of the same name.
+        let meant = match addresses(host, port) {
+            Err(why) if optional && is_absent(&why) => Vec::new(),
+            meant => meant.map_err(fail)?,
+        };
+        for address in meant {
+            match reactor.listen(address, backlog) {
+                Ok(token) => listeners.push((token, address)),
+                Err(why) if optional && is_absent(&why) => log::debug!("Not listening on {address}: {why}"),
+                Err(why) => return Err(fail(why)),
+            }
         }
     }
     if listeners.is_empty() {
@@ -56,10 +63,6 @@ pub fn listen(
         return Err(CannotListen { on: binds.join(" "), port, why });
     }
     Ok(listeners)
-}
-
-fn bind_one(reactor: &mut Reactor, host: &str, port: u16, backlog: u32) -> io::Result<Vec<(Token, SocketAddr)>> {
-    addresses(host, port)?.into_iter().map(|address| Ok((reactor.listen(address, backlog)?, address))).collect()
 }
 
 /// The addresses meant by one word of `bind`.

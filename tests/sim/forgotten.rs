@@ -70,8 +70,8 @@ mod tests {
         world.servers[2].role = Role::Master;
         world.run_until(world.now + 1_000).expect("nothing unsafe");
         let reset = |world: &mut World, who: usize| {
-            world.forgets(who);
-            world.post(who, Item::Order(Order::Reset));
+            world.forgets(who, 0);
+            world.post(who, Item::Order(world.options.groups[0].name, Order::Reset));
             world.run_until(world.now + 1_000).expect("nothing unsafe");
             (world.forgotten_everywhere().into_iter().collect::<Vec<_>>(), world.at_rest().is_ok())
         };
