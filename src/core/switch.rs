@@ -80,7 +80,8 @@ impl Sentinel {
             self.announce_replica(id, replica);
             self.send_info_to_replica(now, id, replica);
         }
-        if !same {
+        // Port 0 is let in by MONITOR, as in the reference, but nobody can return from there, and no file would keep it.
+        if !same && old_addr.port != 0 {
             self.add_replica(now, id, old_addr);
         }
         self.out.mark_dirty();

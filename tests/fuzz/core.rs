@@ -353,6 +353,8 @@ impl Play {
 }
 
 const SEEDS: &[&[u8]] = &[
+    // Found: a master with port 0 became a replica that no file keeps.
+    b"remove mymaster\nmonitor mymaster ::\nhello 7.0.0.1,8,{2},1,mymaster,1.0.0.1,9,1",
     b"all\nanswer\nset mymaster down-after 1000\nhello 127.0.0.1,26380,{2},0,mymaster,127.0.0.1,6379,0\nall\nanswer\n\
       wait 1500\nanswer\ndown 0 refused\ndown 0 refused\nwait 1200\nvote 1 * 0\nwait 100\nvote 1 17 1\nanswer\nwait 500\n\
       info role:master\nwait 500\nanswer\nrestart\nall\nanswer\nwait 3000",
