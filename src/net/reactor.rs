@@ -313,6 +313,12 @@ impl Reactor {
         self.now
     }
 
+    /// Reads the clock outside of a turn: what went before the first one may have taken long, a look-up of names to bind to.
+    pub fn read_clock(&mut self) -> Millis {
+        self.now = self.now.max((self.clock)());
+        self.now
+    }
+
     /// Whether the token still names something.
     #[must_use]
     pub fn is_open(&self, token: Token) -> bool {

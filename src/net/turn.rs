@@ -58,7 +58,7 @@ impl Reactor {
                 // A signal; whether it is one of ours is in the pipe, and the next poll finds it there.
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 outcome => {
-                    self.now = self.now.max((self.clock)());
+                    self.read_clock();
                     return outcome;
                 }
             }

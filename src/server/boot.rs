@@ -230,7 +230,8 @@ impl Server {
         let identity = Identity { myid, port: announced_port(&options), own_password: options.requirepass.clone() };
         let mut seed = [0; 8];
         sys::entropy(&mut seed).map_err(|why| broken("drawing random numbers", &why))?;
-        let now = reactor.now();
+        // What came before was slow perhaps, and is no gap of the cron.
+        let now = reactor.read_clock();
         let mut sentinel = Sentinel::new(identity, &snapshot, u64::from_ne_bytes(seed), now);
         if unnamed {
             // Peers remember us by this id; it must not change with the next start.

@@ -15,8 +15,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Enough for getaddrinfo, which keeps its answers on the stack.
-const STACK: usize = 256 * 1024;
 /// How many names can be slow at the same time before the others have to wait.
 const THREADS: usize = 4;
 /// Longer than a name server that is well takes.
@@ -97,7 +95,7 @@ impl Resolver {
         let line = self.line.get_or_insert_with(Line::new);
         let (inbox, outbox) = (Arc::clone(&line.inbox), line.outbox.clone());
         let (waker, look_up) = (self.waker.clone(), self.look_up);
-        std::thread::Builder::new().name("resolver".into()).stack_size(STACK).spawn(move || {
+        std::thread::Builder::new().name("resolver".into()).spawn(move || {
             loop {
                 // Whoever waits holds the lock, and the next one waits for that.
                 let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();

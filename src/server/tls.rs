@@ -33,7 +33,9 @@ impl Tls {
     /// Reads the files again, for connections from now on.
     pub fn reload(&mut self, options: &TlsOptions) {
         match Tls::load(options) {
-            Ok((fresh, _)) => {
+            Ok((fresh, notes)) => {
+                // A file that is passed over now and was not before takes its clients with it.
+                notes.iter().for_each(|note| log::warn!("{note}"));
                 self.acceptor = fresh.acceptor;
                 self.connector = fresh.connector;
                 log::info!("Received SIGHUP: the TLS certificates were read again and hold for new connections.");
