@@ -32,6 +32,7 @@
 //! script-starts PID                     the script that runs longest is that process
 //! script-ends CODE                      and ends
 //! save-fails yes|no
+//! save-takes MS                         from now on; meanwhile the Sentinel stands still
 //! options resolve-hostnames|announce-hostnames yes|no
 //! resolved HOST IP|-                    a look-up is answered
 //! addr NAME                             prints how the master is told and saved
@@ -77,6 +78,7 @@ struct Story {
     votes: BTreeMap<u16, Option<Reply>>,
     scripts: Vec<ScriptId>,
     save_fails: bool,
+    save_takes: u64,
     quiet: bool,
     out: String,
 }
@@ -94,6 +96,7 @@ impl Story {
             votes: BTreeMap::new(),
             scripts: Vec::new(),
             save_fails: false,
+            save_takes: 0,
             quiet: false,
             out: String::new(),
         }
@@ -110,6 +113,7 @@ impl Story {
             match effect {
                 Effect::Save => {
                     let ok = !self.save_fails;
+                    self.now = self.now + self.save_takes;
                     self.say(if ok { "save" } else { "save fails" });
                     self.core.saved(self.now, ok);
                 }
@@ -460,6 +464,7 @@ impl Story {
                 ));
             }
             ["save-fails", word] => self.save_fails = *word == "yes",
+            ["save-takes", ms] => self.save_takes = ms.parse().expect("ms"),
             ["quiet"] => self.quiet = true,
             other => panic!("not understood: {other:?}"),
         }

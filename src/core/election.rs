@@ -173,6 +173,7 @@ impl Sentinel {
             tries: 1,
             step: Step::WaitStart,
             changed: now,
+            orders: (0, now),
             report: Box::new(report),
         });
         master.attempt = Some(now + desync);

@@ -61,6 +61,8 @@ pub struct Failover {
     pub step: Step,
     /// When the step was entered.
     pub changed: Millis,
+    /// How often the promotion was ordered, and when last.
+    pub orders: (u32, Millis),
     pub report: Box<FailoverReport>,
 }
 
@@ -238,17 +240,25 @@ impl Sentinel {
         if self.hands_over(id) {
             return self.order_handover(now, id, promoted);
         }
-        if self.send_replicaof(now, id, promoted, None) {
-            self.replica_event(Level::Notice, id, promoted, "+failover-state-wait-promotion");
-            self.note(now, id, "+failover-state-wait-promotion", None);
-            self.enter(now, id, Step::WaitPromotion { promoted });
+        let (orders, ordered) = self.masters[&id].failover.as_ref().map_or((0, now), |failover| failover.orders);
+        let too_soon = orders > 1 && now.since(ordered) < self.tunables.ping_period;
+        if !too_soon && self.send_replicaof(now, id, promoted, None) {
+            if orders == 0 {
+                self.replica_event(Level::Notice, id, promoted, "+failover-state-wait-promotion");
+                self.note(now, id, "+failover-state-wait-promotion", None);
+                self.enter(now, id, Step::WaitPromotion { promoted });
+            }
+            if let Some(failover) = self.masters.get_mut(&id).and_then(|master| master.failover.as_mut()) {
+                // Said again, it has no more time than the first one.
+                (failover.step, failover.orders) = (Step::WaitPromotion { promoted }, (orders + 1, now));
+            }
             return true;
         }
         self.give_up_promotion(now, id)
     }
 
     /// The connection was lost before the transaction was confirmed: nobody knows whether it took place, and saying it
-    /// twice does no harm, so it is sent again as soon as there is a connection.
+    /// twice does no harm, so it is sent again as soon as there is a connection; after that once in a ping period.
     pub(super) fn order_lost(&mut self, id: MasterId, replica: ReplicaId) {
         let Some(master) = self.masters.get_mut(&id) else { return };
         if let Some(failover) = &mut master.failover

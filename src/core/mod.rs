@@ -76,6 +76,8 @@ const EPOCH_STRIDE: u64 = 1 << 40;
 const GATHER: u64 = 100;
 /// A failed save is tried again after this many ms.
 const SAVE_RETRY: u64 = 1_000;
+/// A save that takes longer than so many ms is a standstill, which nobody is blamed for.
+const STANDSTILL: u64 = 100;
 /// Where it would find nothing the cron stays away, but no longer than so many ms and this part of the gap that makes a TILT:
 /// a sleep is part of the gap when the process stands still in it.
 const CRON_PAUSE: u64 = 500;
@@ -319,8 +321,9 @@ impl Sentinel {
     /// retried once a second; meanwhile no vote is given, no election entered and no epoch told that is not on disk: what a
     /// crash can undo was never said.
     pub fn saved(&mut self, now: Millis, ok: bool) {
+        self.excuse_silence(now, now.since(self.heard_at));
         self.note_save(now);
-        // A slow disk is no gap in our attention: what was said meanwhile is heard before anything is judged.
+        // A slow disk is no gap in our attention: what was said meanwhile is heard before anybody is judged by it.
         self.last_cron = self.last_cron.max(now);
         self.out.save_failing = !ok;
         if ok {
@@ -349,6 +352,23 @@ impl Sentinel {
         let ids: Vec<MasterId> = self.masters.keys().copied().collect();
         for id in ids {
             self.withdraw_unsaved(now, id);
+        }
+    }
+
+    /// We stood still for so long, in a save: nobody could be heard, and the PINGs of its turn leave only now. That was our silence
+    /// and not theirs; the votes that were to be asked for have not had their time either. What a usual disk takes is not worth it.
+    fn excuse_silence(&mut self, now: Millis, stood: u64) {
+        if stood <= STANDSTILL {
+            return;
+        }
+        let later = |at: Millis| (at + stood).min(now);
+        for link in self.links.values_mut() {
+            (link.active_ping, link.last_ok) = (link.active_ping.map(later), later(link.last_ok));
+        }
+        for failover in self.masters.values_mut().filter_map(|master| master.failover.as_mut()) {
+            if failover.step == Step::WaitStart {
+                failover.changed = later(failover.changed);
+            }
         }
     }
 
