@@ -355,8 +355,9 @@ impl Sentinel {
         }
     }
 
-    /// We stood still for so long, in a save: nobody could be heard, and the PINGs of its turn leave only now. That was our silence
-    /// and not theirs; the votes that were to be asked for have not had their time either. What a usual disk takes is not worth it.
+    /// We stood still for so long, in a save: nobody could be heard, and the PINGs of its turn leave only now. That was our
+    /// silence and not theirs; the votes that were to be asked for have not had their time either. What a usual disk takes is
+    /// not worth it.
     fn excuse_silence(&mut self, now: Millis, stood: u64) {
         if stood <= STANDSTILL {
             return;

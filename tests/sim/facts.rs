@@ -4,12 +4,10 @@ use super::groups::{self, Group};
 use super::net::Request;
 use super::node::Node;
 use super::options::Options;
-use super::server::Server;
 use super::{
-    check_address, check_convergence, check_durable, check_epochs, check_leader, check_link, check_loads,
-    check_majority, check_messages, check_orders, check_quorum, check_tilt, check_votes,
+    check_address, check_durable, check_epochs, check_leader, check_link, check_loads, check_majority, check_messages,
+    check_quorum, check_tilt, check_votes,
 };
-use std::collections::BTreeSet;
 use watchfire::base::Millis;
 use watchfire::core::{Answer, Master, RunId, Sentinel, Snapshot, Vote};
 
@@ -198,22 +196,6 @@ pub struct Violation {
     pub what: String,
 }
 
-/// The two properties that look at the whole world and not at one Sentinel.
-pub fn group_at_rest(
-    name: &str,
-    sentinels: &[(usize, &Sentinel)],
-    servers: &[Server],
-    forgotten: &BTreeSet<usize>,
-) -> Result<(), String> {
-    check_convergence::group_at_rest(name, sentinels, servers, forgotten)
-}
-
-/// Nobody who is there is held down.
-pub fn all_are_heard(name: &str, sentinels: &[(usize, &Sentinel)]) -> Result<(), String> {
-    check_convergence::all_are_heard(name, sentinels)
-}
-
-/// What an order to a server must never say, and the name of the property.
-pub fn order_is_sane(server: &Server, request: &Request) -> Result<(), (&'static str, String)> {
-    check_orders::order_is_sane(server, request)
-}
+// What looks at the whole world, or at an order alone, and not at one Sentinel.
+pub use super::check_convergence::{all_are_heard, group_at_rest};
+pub use super::check_orders::order_is_sane;
