@@ -45,8 +45,8 @@ impl Link {
             peer_save: Measured::default(),
             cmd_dialled: None,
             pubsub_dialled: None,
-            cmd_free_redial: false,
-            pubsub_free_redial: false,
+            cmd_never_lost: true,
+            pubsub_never_lost: true,
             welcomes_lost: 0,
             refusals: None,
             pubsub_heard: now,
@@ -388,27 +388,24 @@ impl Sentinel {
     pub(super) fn closed(&mut self, now: Millis, conn: ConnId, why: &Gone) {
         let Some((id, kind)) = self.conns.remove(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
-        let attempt = match kind {
-            ConnKind::Command => !link.cmd.is_up(),
-            ConnKind::PubSub => !link.pubsub_established,
+        let (attempt, dialled) = match kind {
+            ConnKind::Command => (!link.cmd.is_up(), link.cmd_dialled),
+            ConnKind::PubSub => (!link.pubsub_established, link.pubsub_dialled),
         };
-        if kind == ConnKind::Command && !attempt && !link.cmd_free_redial {
-            link.welcomes_lost = link.welcomes_lost.saturating_add(1);
+        let lasted = !attempt && dialled.is_some_and(|at| at + self.tunables.ping_period <= now);
+        if kind == ConnKind::Command && !attempt {
+            link.welcomes_lost = if lasted { 0 } else { link.welcomes_lost.saturating_add(1) };
         }
         let refused = *why == Gone::Refused;
         if attempt && refused && kind == ConnKind::Command {
             link.note_refusal(now);
         }
-        let (channel, free) = match kind {
-            ConnKind::Command => {
-                link.cmd = Conn::Down;
-                ("-cmd-link-reconnection", std::mem::take(&mut link.cmd_free_redial))
-            }
-            ConnKind::PubSub => {
-                link.pubsub = Conn::Down;
-                ("-pubsub-link-reconnection", std::mem::take(&mut link.pubsub_free_redial))
-            }
+        let (side, never_lost, channel) = match kind {
+            ConnKind::Command => (&mut link.cmd, &mut link.cmd_never_lost, "-cmd-link-reconnection"),
+            ConnKind::PubSub => (&mut link.pubsub, &mut link.pubsub_never_lost, "-pubsub-link-reconnection"),
         };
+        *side = Conn::Down;
+        let at_once = !attempt && (std::mem::take(never_lost) || lasted);
         let why = match why {
             Gone::Refused => "Connection refused",
             Gone::Other(text) => text,
@@ -421,8 +418,9 @@ impl Sentinel {
         if attempt && !refused {
             self.end_refusals(id);
         }
-        if free {
-            // The first loss of a good connection is redialled at once: most are a restart or a CLIENT KILL.
+        if at_once {
+            // Most are a restart or a CLIENT KILL. But a node that answers and then hangs up, again and again, is dialled once a
+            // period and not as fast as the wire carries it.
             self.dial(now, id, kind);
         }
         self.touch_owner(now, id);

@@ -255,10 +255,10 @@ pub struct Link {
     pub peer_save: Measured,
     pub cmd_dialled: Option<Millis>,
     pub pubsub_dialled: Option<Millis>,
-    /// The next drop of the connection is redialled at once.
-    pub cmd_free_redial: bool,
-    pub pubsub_free_redial: bool,
-    /// So many command connections in a row were accepted and lost again before a PING was answered.
+    /// No connection of this kind was lost yet. The first loss is made good at once, and so is any of one that has lasted.
+    pub cmd_never_lost: bool,
+    pub pubsub_never_lost: bool,
+    /// So many command connections in a row were accepted and lost again within a ping period.
     pub welcomes_lost: u32,
     /// There are some while the command connection is refused.
     pub refusals: Option<Box<Refusals>>,

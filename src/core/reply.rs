@@ -140,7 +140,6 @@ impl Sentinel {
         if ok && !(deaf && matches!(link.owner, Owner::Master(_))) {
             link.last_ok = now;
             link.active_ping = None;
-            (link.cmd_free_redial, link.welcomes_lost) = (true, 0);
         }
         if pong
             && let Owner::Master(master) = &link.owner
@@ -273,7 +272,6 @@ impl Sentinel {
         match (kind.as_slice(), third) {
             (b"subscribe", _) => {
                 link.pubsub = Conn::Up { conn, since: now };
-                link.pubsub_free_redial = true;
             }
             (b"message", Reply::Bulk(payload)) => {
                 self.take_payload(now, payload, Heard::FromServer);
