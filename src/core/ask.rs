@@ -153,6 +153,7 @@ impl Sentinel {
         master.leader_epoch = epoch;
         master.voted_at = now;
         if other {
+            master.voted_other = Some((epoch, now));
             master.attempt = Some(now + self.random.below(DESYNC));
             master.retry_at = None;
             master.delay_logged = false;

@@ -78,6 +78,9 @@ pub struct Master {
     pub leader: Option<RunId>,
     pub leader_epoch: u64,
     pub voted_at: Millis,
+    /// The last vote that another got from us: its epoch, and when. What that one has done in it may only show when we seek
+    /// votes ourselves. After a restart, when we came to know of it.
+    pub voted_other: Option<(u64, Millis)>,
     /// No vote is given in epochs up to this one: a vote in it did not reach the disk, or was refused because saves
     /// fail, and whoever asked may rely on that.
     pub withdrawn_epoch: u64,

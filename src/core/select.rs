@@ -186,10 +186,13 @@ impl Replica {
     }
 }
 
-/// Since we voted for another this replica of our master has become a master itself, in the same life: that one promoted it,
-/// and may even have told somebody. Who follows it up chooses the same.
+/// We voted for another, no configuration has come of that, and within the time that an attempt has this replica of our master
+/// has become a master itself, in the same life: that one promoted it, and may even have told somebody. Who follows it up
+/// chooses the same. One that becomes a master at any other time is somebody's mistake.
 fn promoted_by_another(master: &Master, replica: &Replica) -> bool {
+    let Some((_, since)) = master.voted_other.filter(|&(epoch, _)| epoch > master.config_epoch) else { return false };
+    let until = since + master.settings.failover_timeout.saturating_mul(2);
     replica.node.role_reported == Role::Master
-        && replica.node.role_reported_at >= master.voted_at
+        && (since..=until).contains(&replica.node.role_reported_at)
         && replica.master_addr.as_ref().is_some_and(|addr| addr.same(&master.node.addr))
 }
