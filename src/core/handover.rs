@@ -86,10 +86,7 @@ impl Sentinel {
     /// The replica's address as the master spells it, which is how FAILOVER wants to hear it.
     fn as_listed(&self, master: &Master, replica: &Addr) -> Option<Addr> {
         let report = InfoReport::parse(&master.node.info.as_ref()?.text);
-        report.replicas.into_iter().find(|listed| {
-            let ip = listed.ip.or_else(|| self.known_names.get(&listed.host).copied());
-            Addr { ip, ..listed.clone() }.same(replica)
-        })
+        report.replicas.into_iter().find(|listed| self.as_known(listed.clone()).same(replica))
     }
 
     /// `SendReplicaofNoOne`: the order, as soon as the master can hear it.
