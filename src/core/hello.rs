@@ -190,7 +190,8 @@ impl Sentinel {
     fn find_or_add_peer(&mut self, now: Millis, id: MasterId, hello: &Hello) -> Option<PeerId> {
         let master = self.masters.get(&id)?;
         let known = master.peers.values().find(|peer| peer.run_id == hello.run_id);
-        if let Some(peer) = known.filter(|peer| peer.addr.same(&hello.addr)) {
+        let stayed = |peer: &&Peer| peer.addr.same(&hello.addr) && !self.is_linked_elsewhere(hello);
+        if let Some(peer) = known.filter(stayed) {
             let peer = peer.id;
             // Another may live there under a name that meant nothing when the two were met.
             if master.peers.values().any(|other| other.id != peer && other.addr.same(&hello.addr)) {
@@ -215,7 +216,7 @@ impl Sentinel {
             self.move_peer(now, id, hello);
         } else {
             self.drop_squatters(&hello.addr, hello.run_id);
-            self.add_peer(now, id, hello.run_id, &hello.addr);
+            self.add_peer(now, id, hello);
         }
         self.save_soon();
         let peer = self.masters.get(&id)?.peers.values().find(|peer| peer.run_id == hello.run_id)?;
@@ -234,15 +235,26 @@ impl Sentinel {
         }
     }
 
+    /// The link to this peer, made for another master, goes to another address.
+    fn is_linked_elsewhere(&self, hello: &Hello) -> bool {
+        let link = self.peer_links.get(&hello.run_id).map(|link| &self.links[link]);
+        // A name that was not looked up yet may mean that very address.
+        hello.addr.ip.is_some() && link.is_some_and(|link| !link.addr.same(&hello.addr))
+    }
+
     /// A peer that we had not heard of for this master.
-    fn add_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) {
-        let peer = self.insert_peer(now, id, run_id, addr);
+    fn add_peer(&mut self, now: Millis, id: MasterId, hello: &Hello) {
+        let peer = self.insert_peer(now, id, hello.run_id, &hello.addr);
         let Some(master) = self.masters.get(&id) else { return };
         let text = self.out.peer(master, &master.peers[&peer]);
         self.out.event(Level::Notice, "+sentinel", text);
         self.reconsider(id);
-        // A peer already linked for another master need not wait for a new connection to be greeted.
-        self.hello_to_peer(now, id, peer);
+        if self.is_linked_elsewhere(hello) {
+            self.move_peer(now, id, hello);
+        } else {
+            // A peer already linked for another master need not wait for a new connection to be greeted.
+            self.hello_to_peer(now, id, peer);
+        }
     }
 
     /// The same without a word about it: the file knew it.
