@@ -314,10 +314,12 @@ impl Sentinel {
     fn replica_says_master(&mut self, now: Millis, id: MasterId, replica: ReplicaId) {
         let master = &self.masters[&id];
         let node = &master.replicas[&replica];
-        match master.failover.as_ref().map(|failover| failover.step) {
-            Some(Step::WaitPromotion { promoted }) if promoted == replica => return self.promoted(now, id),
-            Some(step) if step.promoted() == Some(replica) => return,
-            _ => {}
+        if let Some(failover) = &master.failover {
+            // The others are told by it whom to follow; the master of before, which may look well, is nobody to turn to.
+            if failover.step == (Step::WaitPromotion { promoted: replica }) {
+                self.promoted(now, id);
+            }
+            return;
         }
         // Others may know a newer master than we: give their hello the time to reach us.
         let grace = self.tunables.publish_period.saturating_mul(4);
