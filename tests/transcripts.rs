@@ -23,6 +23,7 @@
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
 //! vote PORT granted                     it holds the master down and votes for whoever asks
 //! answer PORT [N]                       every request outstanding there is answered, or the N oldest
+//! unasked PORT                          a reply to no question comes from there
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
 //! failover NAME [coordinated], reset GLOB, remove NAME
 //! restart                               the Sentinel dies and starts again with what it has saved
@@ -372,6 +373,11 @@ impl Story {
             }
             ["answer", at] => self.answer(port(at), usize::MAX),
             ["answer", at, most] => self.answer(port(at), most.parse().expect("a number")),
+            ["unasked", at] => {
+                for (conn, kind) in self.conns_of(port(at)).into_iter().filter(|&(_, kind)| is_meant(kind, &["cmd"])) {
+                    self.handle(Input::Reply { conn, kind, reply: Reply::Simple(b"OK".to_vec()) });
+                }
+            }
             ["question", at, epoch, who] => {
                 let (host, port) = addr(at);
                 let who = who.parse().ok().map(run_id);

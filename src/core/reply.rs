@@ -21,6 +21,8 @@ impl Sentinel {
                 self.out.log(Level::Warning, text);
             }
             self.hang_up(id, super::ConnKind::Command);
+            // As with a loss: from here on the silence may count, and be over sooner than anybody was to be woken for it.
+            self.touch_owner(now, id);
             return;
         };
         link.refusals = None;
