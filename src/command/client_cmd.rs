@@ -230,7 +230,7 @@ pub(super) fn kill(call: &mut Call<'_, '_>) {
     .collect();
     for &victim in &victims {
         if victim == me {
-            call.me().close_after_reply = true;
+            call.world.clients.close_after_reply(me);
         } else {
             call.world.clients.kill(victim);
         }
