@@ -14,6 +14,7 @@
 //! hello PAYLOAD                         a hello as it stands, published to us; $N is the id of peer N
 //! heard PORT PAYLOAD                    the same, heard on the Pub/Sub connection to that port
 //! up PORT [cmd|pubsub]                  the connections under way to this port are established (and subscribed)
+//! we-are IP                             our own address on connections that come about from now on; 127.0.0.1 as ever
 //! down PORT refused|reset [cmd|pubsub]  its connections end
 //! info PORT key:value …                 what INFO there says from now on
 //! obeys PORT                            INFO there follows what SLAVEOF says from now on (role and master; the rest stays)
@@ -44,6 +45,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use watchfire::base::Millis;
 use watchfire::core::{
@@ -80,6 +82,7 @@ struct Story {
     scripts: Vec<ScriptId>,
     save_fails: bool,
     save_takes: u64,
+    own_ip: IpAddr,
     quiet: bool,
     out: String,
 }
@@ -98,6 +101,7 @@ impl Story {
             scripts: Vec::new(),
             save_fails: false,
             save_takes: 0,
+            own_ip: Ipv4Addr::LOCALHOST.into(),
             quiet: false,
             out: String::new(),
         }
@@ -339,7 +343,7 @@ impl Story {
             }
             ["up", at, side @ ..] => {
                 for (conn, kind) in self.conns_of(port(at)).into_iter().filter(|&(_, kind)| is_meant(kind, side)) {
-                    self.handle(Input::Connected { conn, local: "127.0.0.1".parse().expect("an address") });
+                    self.handle(Input::Connected { conn, local: self.own_ip });
                     if kind == ConnKind::PubSub {
                         let word = |word: &str| Reply::Bulk(word.as_bytes().to_vec());
                         let parts = vec![word("subscribe"), word("__sentinel__:hello"), Reply::Integer(1)];
@@ -470,6 +474,7 @@ impl Story {
                 ));
             }
             ["save-fails", word] => self.save_fails = *word == "yes",
+            ["we-are", ip] => self.own_ip = ip.parse().expect("an address"),
             ["save-takes", ms] => self.save_takes = ms.parse().expect("ms"),
             ["quiet"] => self.quiet = true,
             other => panic!("not understood: {other:?}"),

@@ -167,7 +167,7 @@ impl Sentinel {
     fn is_our_address(&self, addr: &Addr) -> bool {
         let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
         let host = if self.options.announce_ip.is_empty() {
-            addr.ip.is_some_and(|ip| self.local_ips.contains(&ip))
+            addr.ip.is_some_and(|ip| self.local_ips.contains_key(&ip))
         } else {
             *addr.host == *self.options.announce_ip
         };

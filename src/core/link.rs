@@ -16,8 +16,6 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) const HELLO_CHANNEL: &[u8] = b"__sentinel__:hello";
 /// Unanswered commands a link may carry for each instance that shares it.
 const PENDING_PER_SHARER: usize = 100;
-/// Own addresses remembered; a machine has a few.
-const LOCAL_IPS_MAX: usize = 64;
 /// A dial that is neither accepted nor refused is given up after this many ms: the kernel would go on for two
 /// minutes, with growing pauses in which a healed network is not noticed.
 const DIAL_PATIENCE: u64 = 3_000;
@@ -157,7 +155,18 @@ impl Sentinel {
         }
         self.hang_up(id, ConnKind::Command);
         self.hang_up(id, ConnKind::PubSub);
-        self.links.remove(&id);
+        let link = self.links.remove(&id);
+        self.forget_local(link.and_then(|link| link.local_ip));
+    }
+
+    /// One link less whose last connection was made from this address of ours.
+    fn forget_local(&mut self, ip: Option<IpAddr>) {
+        let Some(ip) = ip else { return };
+        let links = self.local_ips.get_mut(&ip).expect("every link with an address of ours is counted");
+        *links -= 1;
+        if *links == 0 {
+            self.local_ips.remove(&ip);
+        }
     }
 
     /// Closes one connection from our side.
@@ -374,10 +383,9 @@ impl Sentinel {
             ConnKind::PubSub => link.pubsub_established = true,
             ConnKind::Command => {
                 link.cmd = Conn::Up { conn, since: now };
-                link.local_ip = Some(local);
-                if self.local_ips.len() < LOCAL_IPS_MAX {
-                    self.local_ips.insert(local);
-                }
+                let before = link.local_ip.replace(local);
+                *self.local_ips.entry(local).or_default() += 1;
+                self.forget_local(before);
                 self.greet(now, id);
                 // A failover may have waited for just this connection.
                 self.touch_owner(now, id);

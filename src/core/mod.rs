@@ -125,8 +125,8 @@ pub struct Sentinel {
     last_save: (Millis, Millis),
     scripts: ScriptQueue,
     simulate_failure: u32,
-    /// Our own addresses, as seen on links: what our hello may say.
-    local_ips: BTreeSet<IpAddr>,
+    /// Our own addresses: from which, and for how many links, the last connection was made. They are what our hello may say.
+    local_ips: BTreeMap<IpAddr, usize>,
     /// How our last hello began.
     own_words: Vec<u8>,
     /// When a hello with our own id from another address was last reported.
@@ -171,7 +171,7 @@ impl Sentinel {
             last_save: (Millis(0), Millis(0)),
             scripts: ScriptQueue::default(),
             simulate_failure: 0,
-            local_ips: BTreeSet::new(),
+            local_ips: BTreeMap::new(),
             own_words: Vec::new(),
             own_id_reported: None,
             no_hello_reported: None,

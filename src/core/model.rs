@@ -270,7 +270,7 @@ pub struct Link {
     pub pubsub_established: bool,
     /// Replies that the Pub/Sub connection still owes before the one to SUBSCRIBE.
     pub pubsub_opening: u8,
-    /// Our address on the command connection.
+    /// Our address on the command connection, or on the last one that there was.
     pub local_ip: Option<std::net::IpAddr>,
     /// A refused command (NOAUTH and the like) was said in the log.
     pub refusal_logged: bool,
