@@ -9,6 +9,8 @@ use super::snapshot::Snapshot;
 use super::{EPOCH_STRIDE, Plant, Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
+/// The channel on which Sentinels greet each other, at servers and at each other.
+pub const HELLO_CHANNEL: &[u8] = b"__sentinel__:hello";
 /// Peers of one master; a group has a handful, and whoever announces more is inventing them.
 const PEERS_MAX: usize = 256;
 
@@ -341,12 +343,12 @@ impl Sentinel {
         self.leave_link(peer.link, id);
     }
 
-    /// A larger epoch anywhere is ours from now on.
     /// Whether elections can have led there from what we know.
     pub(super) fn is_credible(&self, epoch: u64) -> bool {
         epoch <= self.current_epoch.saturating_add(EPOCH_STRIDE).min(Snapshot::EPOCH_LAST)
     }
 
+    /// A larger epoch anywhere is ours from now on.
     pub(super) fn adopt_epoch(&mut self, epoch: u64) {
         if epoch > self.current_epoch {
             self.current_epoch = epoch;

@@ -1,6 +1,7 @@
 //! Links: dialling, dropping, and the one way to send a command.
 
 use super::effect::{ConnKind, Level};
+use super::hello::HELLO_CHANNEL;
 use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
 use super::input::Gone;
 use super::model::{Conn, Expect, Link, Owner, Told};
@@ -12,8 +13,6 @@ use crate::base::Millis;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-/// The channel of hello messages.
-pub(super) const HELLO_CHANNEL: &[u8] = b"__sentinel__:hello";
 /// Unanswered commands a link may carry for each instance that shares it.
 const PENDING_PER_SHARER: usize = 100;
 /// A dial that is neither accepted nor refused is given up after this many ms: the kernel would go on for two

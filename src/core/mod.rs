@@ -45,7 +45,7 @@ mod switch;
 
 pub use effect::{ConnKind, Effect, Level};
 pub use failover::{Failover, Step};
-pub use hello::Hello;
+pub use hello::{HELLO_CHANNEL, Hello};
 pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
 pub use info::InfoReport;
 pub use input::{Gone, Input};

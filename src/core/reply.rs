@@ -1,9 +1,8 @@
 //! What comes back on the links.
 
 use super::effect::Level;
-use super::hello::Heard;
+use super::hello::{HELLO_CHANNEL, Heard};
 use super::ids::{ConnId, LinkId, MasterId, PeerId, RunId};
-use super::link::HELLO_CHANNEL;
 use super::model::{Conn, Expect, Owner};
 use super::{Plant, Sentinel};
 use crate::base::Millis;

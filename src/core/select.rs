@@ -1,6 +1,6 @@
 //! Which replica is promoted.
 //!
-//! None whose priority is 0, and none whose priority is only guessed. INFO tells it of replicas, not of a node that says it
+//! Never one whose priority is 0, nor one whose priority is only guessed. INFO tells it of replicas, not of a node that says it
 //! is a master: an old master that came back, one that was restarted without its settings. Where there is no other, such a
 //! node is asked for it (`CONFIG GET`) before it is chosen, which costs one round trip. A user that may not ask is told so,
 //! and then what the node said last counts, or what counts where nothing is said.
