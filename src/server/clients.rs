@@ -412,15 +412,6 @@ impl Socket {
             match self.decoder.next(argv) {
                 Ok(true) => {
                     *requests += 1;
-                    if is_http(&argv[0]) {
-                        log::warn!(
-                            "Possible SECURITY ATTACK detected: {} speaks HTTP to this port, as a web page does that was \
-                             made to send commands to Redis. Its connection is closed.",
-                            client.addr
-                        );
-                        desk.clients.kill(self.client);
-                        return;
-                    }
                     command::dispatch(&mut desk.world(now), self.client, argv);
                     desk.grant_wishes();
                     desk.clients.enforce_hard_limit(self.client);
@@ -443,11 +434,6 @@ impl Socket {
             }
         }
     }
-}
-
-/// A browser talks to us; see the report of cross-protocol scripting against Redis.
-fn is_http(word: &[u8]) -> bool {
-    word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }
 
 #[cfg(test)]
