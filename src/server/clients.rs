@@ -100,13 +100,14 @@ impl Sockets {
     pub fn accepted(&mut self, reactor: &mut Reactor, stream: Token, peer: Option<SocketAddr>, desk: &mut Desk) {
         desk.stats.connections_received += 1;
         let full = desk.clients.len() >= desk.facts.maxclients;
-        let refusal = if full && !self.drop_oldest_stranger(reactor, desk) {
-            Some(MAXCLIENTS_REACHED)
-        } else if desk.facts.protected_mode
+        // First of all: nobody makes room for whoever is not let in anyway.
+        let refusal = if desk.facts.protected_mode
             && desk.acl.default_user().needs_no_password()
             && peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback())
         {
             Some(PROTECTED)
+        } else if full && !self.drop_oldest_stranger(reactor, desk) {
+            Some(MAXCLIENTS_REACHED)
         } else {
             None
         };
