@@ -116,28 +116,35 @@ fn a_file_that_is_not_writable_is_refused_at_the_start() {
 }
 
 #[test]
-fn r77_a_file_whose_directory_is_not_ours_is_rewritten_in_place() {
-    let folder = Folder::new();
-    let (logs, state) = (folder.path("logs"), folder.path("state"));
-    std::fs::create_dir(&logs).unwrap();
-    std::fs::create_dir(&state).unwrap();
-    let port = free_port();
-    let conf = folder.write("state/s.conf", &format!("port {port}\nbind 127.0.0.1\nlogfile {}/log\n", logs.display()));
-    std::fs::set_permissions(&conf, PermissionsExt::from_mode(0o600)).unwrap();
-    let mut command = binary();
-    if is_root() {
-        for path in [&conf, &logs] {
-            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+fn r77_a_file_whose_directory_is_not_ours_to_write_or_to_sync_is_rewritten_in_place() {
+    // One may be read and not written; in the other a file could be replaced, but nobody could make sure that it stays so.
+    for mode in [0o555, 0o300] {
+        let folder = Folder::new();
+        let (logs, state) = (folder.path("logs"), folder.path("state"));
+        std::fs::create_dir(&logs).unwrap();
+        std::fs::create_dir(&state).unwrap();
+        let port = free_port();
+        let text = format!("port {port}\nbind 127.0.0.1\nlogfile {}/log\n", logs.display());
+        let conf = folder.write("state/s.conf", &text);
+        std::fs::set_permissions(&conf, PermissionsExt::from_mode(0o600)).unwrap();
+        let mut command = binary();
+        if is_root() {
+            for path in [&conf, &logs, &state] {
+                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+            command.uid(NOBODY).gid(NOBODY);
         }
-        command.uid(NOBODY).gid(NOBODY);
+        std::fs::set_permissions(&state, PermissionsExt::from_mode(mode)).unwrap();
+        let inode = std::fs::metadata(&conf).unwrap().ino();
+        let process = Guard::serving(command.arg(&conf).stdout(Stdio::null()), port);
+        assert!(myid(&folder.read("state/s.conf")).is_some());
+        assert_eq!(std::fs::metadata(&conf).unwrap().ino(), inode, "{mode:o}");
+        assert!(folder.read("logs/log").contains("rewritten in place"), "{}", folder.read("logs/log"));
+        assert_eq!(Client::connect(port).ask("SENTINEL FLUSHCONFIG"), "+OK");
+        drop(process);
+        // So that the folder can be removed.
+        std::fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
     }
-    std::fs::set_permissions(&state, PermissionsExt::from_mode(0o555)).unwrap();
-    let inode = std::fs::metadata(&conf).unwrap().ino();
-    let _process = Guard::serving(command.arg(&conf).stdout(Stdio::null()), port);
-    assert!(myid(&folder.read("state/s.conf")).is_some());
-    assert_eq!(std::fs::metadata(&conf).unwrap().ino(), inode);
-    assert!(folder.read("logs/log").contains("rewritten in place"), "{}", folder.read("logs/log"));
-    assert_eq!(Client::connect(port).ask("SENTINEL FLUSHCONFIG"), "+OK");
 }
 
 #[test]

@@ -80,6 +80,12 @@ impl Directive {
         self.scope == Scope::Server && SPLIT.contains(&self.name)
     }
 
+    /// True when its value is a password, be it one that a Sentinel has no use for.
+    #[must_use]
+    pub fn holds_password(&self) -> bool {
+        self.kind == Kind::Secret || ["masterauth", "primaryauth"].contains(&self.name)
+    }
+
     /// As it is written in a file, with `sentinel` where that belongs.
     #[must_use]
     pub fn full_name(&self) -> String {

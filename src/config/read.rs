@@ -5,7 +5,7 @@ use super::directives::{self, Directive, Kind, Meaning, Scope};
 use super::error::{ConfigError, Fault};
 use super::options::ServerOptions;
 use super::statement::{self, Clause, NO_SUCH_MASTER, Statement};
-use crate::base::quote;
+use crate::base::{quote, secret};
 use crate::core::{Addr, KnownPeer, MasterSnapshot, RunId, Settings, Snapshot};
 use std::collections::HashMap;
 use std::io;
@@ -171,10 +171,37 @@ impl Aside {
             file: self.file.as_ref().into(),
             included: self.included,
             line: self.line,
-            text: String::from_utf8_lossy(&self.text).into_owned(),
+            text: self.shown(),
             message: fault.message,
             hint: fault.hint,
         }
+    }
+
+    /// The line as an error may show it.
+    fn shown(&self) -> String {
+        // Where a quote is not closed there are no words; what stands between blanks will do.
+        let between_blanks = || self.text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let words: Vec<&[u8]> = match self.words.as_slice() {
+            [] => between_blanks().collect(),
+            words => words.iter().map(Vec::as_slice).collect(),
+        };
+        let of_sentinel = words[0].eq_ignore_ascii_case(b"sentinel");
+        let names = if of_sentinel { 2 } else { 1 };
+        let row = words.get(names - 1).and_then(|name| directives::find(of_sentinel, name));
+        let parts: Vec<_> = match row {
+            Some(row) if row.name == "user" => words.iter().skip(2).map(|word| secret::shown_rule(word)).collect(),
+            Some(row) if row.holds_password() => {
+                let names = names + usize::from(row.scope == Scope::Master);
+                words.iter().skip(names).map(|_| secret::HIDDEN.into()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let open = words.len() - parts.len();
+        if parts.iter().zip(&words[open..]).all(|(part, word)| part.as_bytes() == *word) {
+            return String::from_utf8_lossy(&self.text).into_owned();
+        }
+        let parts = words[..open].iter().map(|word| String::from_utf8_lossy(word)).chain(parts);
+        parts.collect::<Vec<_>>().join(" ")
     }
 
     /// The place, for a note.

@@ -17,6 +17,7 @@ use crate::config::{Check, Loaded, Must, OomScoreAdj, ServerOptions};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
 use crate::net::{Handler, Reactor};
 use ::log::{info, warn};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -24,8 +25,10 @@ use std::path::{Path, PathBuf};
 
 /// Descriptors that are no clients': the log, the poll, listeners, a file being written.
 const RESERVED_FILES: u64 = 32;
-/// Connections to one node: commands and Pub/Sub.
-const FILES_PER_NODE: u64 = 2;
+/// Connections to a master or replica: commands and Pub/Sub.
+const FILES_PER_SERVER: u64 = 2;
+/// Clients that are let in whatever the links need.
+const FEWEST_CLIENTS: u64 = 8;
 const DEFAULT_PIDFILE: &str = "/var/run/redis.pid";
 
 /// Why the server does not start, in a sentence for whoever started it.
@@ -429,31 +432,46 @@ fn announce(config_file: &Path, notes: &[String], ignored: &[&str]) {
     }
 }
 
-/// Raises the limit of open files so that all clients and links find room; when it cannot be raised, fewer
-/// clients are taken. Returns how many.
+/// Raises the limit of open files so that all links and clients find room; when it cannot be raised, fewer clients are
+/// taken. Returns how many.
 fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, StartError> {
-    let nodes: usize =
-        snapshot.masters.iter().map(|master| 1 + master.known_replicas.len() + master.known_peers.len()).sum();
-    let least = u64::from(options.maxclients) + RESERVED_FILES;
-    let have = sys::open_files(least + nodes as u64 * FILES_PER_NODE)
+    let links = links_of(snapshot);
+    let have = sys::open_files(u64::from(options.maxclients) + RESERVED_FILES + links)
         .map_err(|why| broken("to say the limit of open files", &why))?;
-    if have >= least {
-        return Ok(options.maxclients as usize);
-    }
-    match usize::try_from(have.saturating_sub(RESERVED_FILES)) {
-        Ok(fits) if fits > 0 => {
-            warn!(
-                "maxclients is {fits} instead of {}: this process may have {have} files open. Raise the limit (ulimit -n, \
-                 LimitNOFILE) if more clients are expected.",
-                options.maxclients
-            );
-            Ok(fits)
-        }
-        _ => Err(StartError::new(format!(
+    let Some(room) = have.checked_sub(RESERVED_FILES).filter(|&room| room > 0) else {
+        return Err(StartError::new(format!(
             "This process may have only {have} files open, and {RESERVED_FILES} are needed besides clients. Raise the limit \
              (ulimit -n, LimitNOFILE)."
-        ))),
+        )));
+    };
+    let fits = clients_beside(links, room).min(options.maxclients.into());
+    if fits < options.maxclients.into() {
+        warn!(
+            "maxclients is {fits} instead of {}: this process may have {have} files open, and links to nodes take {links} of \
+             them. Raise the limit (ulimit -n, LimitNOFILE) if more clients are expected.",
+            options.maxclients
+        );
     }
+    if links + fits > room {
+        warn!(
+            "Not all links to nodes find room beside the clients: raise the limit of open files (ulimit -n, LimitNOFILE)."
+        );
+    }
+    Ok(usize::try_from(fits).unwrap_or(usize::MAX))
+}
+
+/// Connections to the nodes that we know of. A peer has one, whatever it watches with us.
+fn links_of(snapshot: &Snapshot) -> u64 {
+    let masters = &snapshot.masters;
+    let servers: usize = masters.iter().map(|master| 1 + master.known_replicas.len()).sum();
+    let peers: BTreeSet<_> = masters.iter().flat_map(|master| &master.known_peers).map(|peer| peer.run_id).collect();
+    servers as u64 * FILES_PER_SERVER + peers.len() as u64
+}
+
+/// How many clients there may be when links and clients share so many descriptors. The links come first, as watching is what
+/// we are for; but some clients there have to be, for the other Sentinels are among them.
+fn clients_beside(links: u64, room: u64) -> u64 {
+    room.saturating_sub(links).max(FEWEST_CLIENTS.min(room))
 }
 
 fn doubt_openness(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) -> Option<&'static str> {
@@ -497,5 +515,27 @@ fn cpu_times() -> CpuTimes {
         // There is one thread, but for resolvers that sleep.
         sys_main_thread: used.system,
         user_main_thread: used.user,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_come_before_clients_but_for_the_first_few() {
+        for (links, room, clients) in [
+            (0, 28, 28),
+            (40, 68, 28),
+            (40, 50, 10),
+            (40, 48, 8),
+            // Not all links fit any more.
+            (40, 47, 8),
+            (40, 32, 8),
+            (0, 3, 3),
+            (40, 3, 3),
+        ] {
+            assert_eq!(clients_beside(links, room), clients, "{links} links, room for {room}");
+        }
     }
 }

@@ -100,13 +100,14 @@ impl Sockets {
     pub fn accepted(&mut self, reactor: &mut Reactor, stream: Token, peer: Option<SocketAddr>, desk: &mut Desk) {
         desk.stats.connections_received += 1;
         let full = desk.clients.len() >= desk.facts.maxclients;
-        let refusal = if full && !self.drop_oldest_stranger(reactor, desk) {
-            Some(MAXCLIENTS_REACHED)
-        } else if desk.facts.protected_mode
+        // First of all: nobody makes room for whoever is not let in anyway.
+        let refusal = if desk.facts.protected_mode
             && desk.acl.default_user().needs_no_password()
             && peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback())
         {
             Some(PROTECTED)
+        } else if full && !self.drop_oldest_stranger(reactor, desk) {
+            Some(MAXCLIENTS_REACHED)
         } else {
             None
         };
@@ -412,15 +413,6 @@ impl Socket {
             match self.decoder.next(argv) {
                 Ok(true) => {
                     *requests += 1;
-                    if is_http(&argv[0]) {
-                        log::warn!(
-                            "Possible SECURITY ATTACK detected: {} speaks HTTP to this port, as a web page does that was \
-                             made to send commands to Redis. Its connection is closed.",
-                            client.addr
-                        );
-                        desk.clients.kill(self.client);
-                        return;
-                    }
                     command::dispatch(&mut desk.world(now), self.client, argv);
                     desk.grant_wishes();
                     desk.clients.enforce_hard_limit(self.client);
@@ -443,11 +435,6 @@ impl Socket {
             }
         }
     }
-}
-
-/// A browser talks to us; see the report of cross-protocol scripting against Redis.
-fn is_http(word: &[u8]) -> bool {
-    word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }
 
 #[cfg(test)]
