@@ -108,7 +108,7 @@ pub(super) fn list(call: &mut Call<'_, '_>) {
         }
         (4.., Some(option)) if option.eq_ignore_ascii_case(b"ID") => {
             if argv.len() - 3 > limits::ASKED {
-                return call.too_many();
+                return call.too_many(limits::ASKED);
             }
             for word in argv.iter().skip(3) {
                 let Some(id) = parse_integer(word) else { return call.error("ERR Invalid client ID") };
