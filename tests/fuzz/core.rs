@@ -282,6 +282,8 @@ impl Play {
                 let small = u32::try_from(number).unwrap_or(u32::MAX);
                 let change = match order.word(2) {
                     "down-after" => Change::DownAfter(number),
+                    "refused" => Change::DownAfterRefused(order.number(3)),
+                    "ping-period" => Change::PingPeriod(order.number(3)),
                     "failover-timeout" => Change::FailoverTimeout(number),
                     "quorum" => Change::Quorum(small),
                     "parallel-syncs" => Change::ParallelSyncs(small),
@@ -361,6 +363,9 @@ const SEEDS: &[&[u8]] = &[
     b"all\ninfo run_id:0123456789abcdef0123456789abcdef01234567;role:master;slave0:ip=127.0.0.1,port=6389,state=online\n\
       all\ninfo role:slave;master_host:127.0.0.1;master_port:6379;master_link_status:up;slave_repl_offset:5\nanswer\n\
       failover mymaster\nanswer\nwait 100\ninfo role:master\nwait 1000\nanswer\nwait 1000\nanswer",
+    b"set mymaster refused 100\nset mymaster ping-period 50\nall\nanswer\ndown 0 reset\ndown 0 refused\nwait 30\n\
+      down 0 refused\nunasked 1 x\nhello 127.0.0.1,26380,{2},0,mymaster,127.0.0.1,6379,0\n\
+      hello 127.0.0.1,26380,{2},0,other,127.0.0.1,6479,0\nhello 127.0.0.1,26390,{2},0,other,127.0.0.1,6479,0\nwait 300",
     b"names yes yes\nmonitor named redis.example 6379 1\nresolved 127.0.0.1\nall\nanswer\n\
       hello peer.example,26380,{3},0,named,redis.example,6379,0\nresolved 127.0.0.2\nall\nresolved -\nwait 2000\nrestart",
     b"question 127.0.0.1 6379 1 2\nquestion 127.0.0.1 6379 1 3\ndisk full\nquestion 127.0.0.1 6379 2 2\nwait 2500\ndisk ok\n\
@@ -403,6 +408,8 @@ const WORDS: &[&[u8]] = &[
     b"\nheard 127.0.0.1,26380,{3},2,mymaster,127.0.0.1,6379,2\n",
     b"\nquestion 127.0.0.1 6379 1 2\n",
     b"\nset mymaster down-after 1\n",
+    b"\nset mymaster refused 200\n",
+    b"\nset mymaster ping-period 50\n",
     b"\nnames yes yes\n",
     b"\nresolved 127.0.0.1\n",
     b"\nscript 1\n",
