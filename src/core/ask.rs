@@ -83,7 +83,7 @@ impl Sentinel {
     /// `SENTINEL IS-MASTER-DOWN-BY-ADDR`; `candidate` is `None` for `*` and for anything that is no run id.
     pub fn question(&mut self, now: Millis, host: &str, port: u16, epoch: u64, candidate: Option<RunId>) -> Answer {
         self.notice_gap(now);
-        let addr = Addr::new(host, port);
+        let addr = self.as_known(Addr::new(host, port));
         let nobody = Vote { leader: None, epoch: 0 };
         let mut answer = Answer { down: false, vote: nobody, vote_if_unsaved: nobody };
         let Some(master) = self.masters.values().find(|master| current_addr(master).same(&addr)) else {
@@ -156,6 +156,7 @@ impl Sentinel {
         master.leader_epoch = epoch;
         master.voted_at = now;
         if other {
+            master.voted_other = Some((epoch, now));
             master.attempt = Some(now + self.random.below(DESYNC));
             master.retry_at = None;
             master.delay_logged = false;
