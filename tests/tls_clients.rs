@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustls::HandshakeKind;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::version::{TLS12, TLS13};
+use support::namespace::enter;
 use support::process::{Folder, Program, find_program, present, wait_for};
 use tls_support::{Authority, Dial, Node, Pair, tls_lines};
 use watchfire::resp::{Reply, request};
@@ -72,6 +73,27 @@ fn redis_cli_is_served_over_tls() {
     assert_eq!(run(&["-3", "SENTINEL", "MYID"]).trim().len(), 40);
     let info = run(&["INFO", "server"]);
     assert!(info.contains(&format!("tcp_port:{}\r\n", node.port)), "{info}");
+}
+
+/// 192.0.2.0/24 is for documentation: no machine has such an address, so the second meaning of the name fails.
+#[test]
+fn all_that_an_optional_name_of_several_addresses_has_on_the_tls_port_speaks_tls() {
+    let hosts = "127.0.0.1 localhost\n127.0.0.2 several\n192.0.2.1 several\n";
+    let test = "all_that_an_optional_name_of_several_addresses_has_on_the_tls_port_speaks_tls";
+    if !enter(test, &[("/etc/hosts", hosts)]) {
+        return;
+    }
+    let place = Place::new();
+    let node = place.start(&["bind 127.0.0.1 -several"]);
+    assert!(serves(&place.dial(), node.port));
+    let mut plain =
+        TcpStream::connect((Ipv4Addr::new(127, 0, 0, 2), node.port)).expect("the first meaning is listened on");
+    plain.set_read_timeout(Some(LIMIT)).unwrap();
+    plain.write_all(b"PING\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"+"), "plain text is answered on the TLS port: {}", String::from_utf8_lossy(&answer));
+    wait_for(LIMIT, "the end of the handshake in the log", || node.process.log().contains("TLS handshake failed"));
 }
 
 #[test]
