@@ -10,7 +10,7 @@ use server_support::{
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -125,6 +125,33 @@ fn a_socket_file_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not()
     let sentinel = sentinel.again();
     assert_eq!(ask_unix(&mut connect(&path), "PING"), "+PONG");
     drop(sentinel);
+}
+
+#[test]
+fn a_socket_file_of_one_too_busy_to_take_us_is_neither_replaced_nor_waited_for() {
+    let folder = Folder::new();
+    let path = folder.path("sock");
+    let busy = UnixListener::bind(&path).unwrap();
+    socket2::SockRef::from(&busy).listen(0).unwrap();
+    let address = socket2::SockAddr::unix(&path).unwrap();
+    let mut queued = Vec::new();
+    loop {
+        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        match socket.connect(&address) {
+            Ok(()) => queued.push(socket),
+            Err(full) => {
+                assert_eq!(full.kind(), std::io::ErrorKind::WouldBlock);
+                break;
+            }
+        }
+    }
+    let conf = folder.write("s.conf", &format!("port 0\nunixsocket {}\n", path.display()));
+    let output = finished(binary().arg(&conf));
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("Failed opening Unix socket") && said.contains("in use"), "{said}");
+    assert!(path.exists());
 }
 
 #[test]

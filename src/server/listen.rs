@@ -7,13 +7,13 @@
 //! and ours goes when we go.
 
 use super::sys;
-use crate::net::{Reactor, Token};
+use crate::net::{Reactor, Token, is_abandoned};
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// An address that has to be listened on and cannot be.
@@ -150,7 +150,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
-    if is_socket && UnixStream::connect(path).is_err_and(|why| why.kind() == io::ErrorKind::ConnectionRefused) {
+    if is_socket && is_abandoned(path) {
         return fs::remove_file(path);
     }
     Ok(())
