@@ -177,6 +177,42 @@ fn a_folder_of_authorities_is_read_whole() {
 }
 
 #[test]
+fn a_reload_that_finds_an_authority_half_written_keeps_the_old_ones_and_says_so() {
+    let place = Place::new();
+    let other = Authority::new(place.folder.path(), "abroad");
+    let dial = Dial::new(Some(&other.issue("stranger")));
+    let folder = Folder::new("authorities");
+    let (home, abroad) = (folder.path().join("home.pem"), folder.path().join("abroad.pem"));
+    fs::copy(&place.authority.file, &home).unwrap();
+    fs::copy(&other.file, &abroad).unwrap();
+    let whole = fs::read(&abroad).unwrap();
+    // What was odd from the beginning is no reason to refuse anything later.
+    fs::write(folder.path().join("README"), "no certificate").unwrap();
+    fs::write(folder.path().join("odd.pem"), &whole[..whole.len() / 3]).unwrap();
+    let mut lines = tls_lines(&place.authority, &place.own);
+    *lines.last_mut().unwrap() = format!("tls-ca-cert-dir {}", folder.path().display());
+    let node = Node::start(&watchfire(), &lines, &place.dial());
+    let reload = |word: &str| {
+        let before = node.process.log().matches(word).count();
+        node.process.signal("HUP");
+        wait_for(LIMIT, word, || node.process.log().matches(word).count() > before);
+    };
+    let refused = format!("the old ones stay: tls-ca-cert-dir: {} cannot be read in whole", abroad.display());
+    for part in [&whole[..0], &whole[..whole.len() / 2]] {
+        fs::write(&abroad, part).unwrap();
+        reload(&refused);
+        assert!(serves(&dial, node.port));
+    }
+    fs::write(&abroad, &whole).unwrap();
+    reload("were read again");
+    assert!(serves(&dial, node.port));
+    // Taken away on purpose.
+    fs::remove_file(&abroad).unwrap();
+    reload("were read again");
+    assert!(!serves(&dial, node.port) && serves(&place.dial(), node.port));
+}
+
+#[test]
 fn both_ports_serve_and_a_plain_client_on_the_tls_port_is_closed() {
     let place = Place::new();
     let plain_port = support::ports::free();
