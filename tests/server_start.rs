@@ -197,6 +197,35 @@ fn check_config_says_whether_it_would_start_and_changes_nothing() {
 }
 
 #[test]
+fn what_the_check_says_is_what_a_start_does() {
+    // A name that a port would need, and a group of the socket that there is not.
+    for (lines, refusal) in [
+        ("port 0\nbind no..such..name\nunixsocket sock\n", None),
+        ("bind no..such..name\nunixsocket sock\n", Some("Could not listen on no..such..name port ")),
+        ("port 0\nunixsocket sock\nunixsocketgroup no-such-group\n", Some("there is no group 'no-such-group'")),
+        ("unixsocketgroup no-such-group\n", None),
+    ] {
+        let folder = Folder::new();
+        let content = format!("port {}\nbind 127.0.0.1\ndir {}\n{lines}", free_port(), folder.0.display());
+        let conf = folder.write("s.conf", &content);
+        let check = run(&["--check-config", conf.to_str().unwrap()]);
+        let said = text(&check.stdout) + &text(&check.stderr);
+        assert_eq!(check.status.code(), Some(i32::from(refusal.is_some())), "{lines}: {said}");
+        let Some(refusal) = refusal else {
+            let log = folder.path("log");
+            let mut command = binary();
+            command.arg(&conf).arg("--logfile").arg(&log).stdout(Stdio::null());
+            let _process = Guard(command.spawn().unwrap());
+            until("the start", || folder.read("log").contains("Ready to accept connections").then_some(()));
+            continue;
+        };
+        assert!(said.contains(refusal), "{said}");
+        let start = run(&[conf.to_str().unwrap()]);
+        assert_eq!((start.status.code(), text(&start.stderr)), (Some(1), text(&check.stderr)));
+    }
+}
+
+#[test]
 fn a_port_that_is_taken_is_a_sentence_on_stderr_and_the_code_is_1() {
     let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
