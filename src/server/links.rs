@@ -233,7 +233,7 @@ impl Links {
                         if alert && self.tls.is_none() {
                             self.complain(
                                 to,
-                                "it answers plain text with a TLS alert: either tls-replication is to be yes here, \
+                                "it answers with what looks like a TLS alert: perhaps tls-replication is to be yes here, \
                                  or the server's plain port to be used",
                             );
                         }
@@ -266,8 +266,8 @@ impl Links {
             None => self.remember(to, ""),
             Some(_) => self.complain(
                 to,
-                "it hangs up before it has answered anything, as a TLS port does with plain text; with tls-replication yes \
-                 links use TLS",
+                "it hangs up before it has answered anything; perhaps that is a TLS port, and with tls-replication yes links \
+                 use TLS",
             ),
         }
     }
