@@ -76,7 +76,7 @@ const EPOCH_STRIDE: u64 = 1 << 40;
 const GATHER: u64 = 100;
 /// A failed save is tried again after this many ms.
 const SAVE_RETRY: u64 = 1_000;
-/// A save that takes longer than so many ms is a standstill, which nobody is blamed for.
+/// A save that takes longer than so many ms, or a turn that comes so much too late, is a standstill, which nobody is blamed for.
 const STANDSTILL: u64 = 100;
 /// Where it would find nothing the cron stays away, but no longer than so many ms and this part of the gap that makes a TILT:
 /// a sleep is part of the gap when the process stands still in it.
@@ -245,8 +245,12 @@ impl Sentinel {
         self.run_scripts(now);
     }
 
-    /// Every entrance passes here, so that nothing is judged after a gap before TILT is seen.
+    /// Every entrance passes here, so that nothing is judged after a gap before TILT is seen, nor by what waits unread since
+    /// then: whoever comes first after a standstill speaks before the others are heard.
     fn notice_gap(&mut self, now: Millis) {
+        if now.since(self.heard_at) > STANDSTILL {
+            self.excuse_silence(now, now.since(self.heard_at.max(self.next_wakeup())));
+        }
         self.heard_at = self.heard_at.max(now);
         let gap = now.since(self.last_cron);
         if gap <= self.tunables.tilt_trigger {
@@ -355,9 +359,9 @@ impl Sentinel {
         }
     }
 
-    /// We stood still for so long, in a save: nobody could be heard, and the PINGs of its turn leave only now. That was our
-    /// silence and not theirs; the votes that were to be asked for have not had their time either. What a usual disk takes is
-    /// not worth it.
+    /// We stood still for so long, in a save or because we were not let run: nobody could be heard, and the PINGs of a turn
+    /// that saves leave only now. That was our silence and not theirs; the votes that were to be asked for, and the offsets,
+    /// have not had their time either. What a usual disk takes is not worth it.
     fn excuse_silence(&mut self, now: Millis, stood: u64) {
         if stood <= STANDSTILL {
             return;
@@ -366,8 +370,12 @@ impl Sentinel {
         for link in self.links.values_mut() {
             (link.active_ping, link.last_ok) = (link.active_ping.map(later), later(link.last_ok));
         }
-        for failover in self.masters.values_mut().filter_map(|master| master.failover.as_mut()) {
-            if failover.step == Step::WaitStart {
+        for master in self.masters.values_mut() {
+            master.rebooted = master.rebooted.map(later);
+            master.node.role_reported_at = later(master.node.role_reported_at);
+            if let Some(failover) = &mut master.failover
+                && matches!(failover.step, Step::WaitStart | Step::SelectReplica)
+            {
                 failover.changed = later(failover.changed);
             }
         }
