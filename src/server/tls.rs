@@ -7,8 +7,7 @@
 use crate::config::{AuthClients, TlsOptions};
 use crate::net::tls::{Acceptor, Connector};
 use crate::net::{Reactor, Token};
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
 
 /// What the shell needs for its connections; without TLS in the configuration, nothing.
 #[derive(Debug, Default)]
@@ -20,17 +19,7 @@ pub struct Tls {
     /// The listeners of the TLS port.
     pub listeners: BTreeSet<Token>,
     /// What the files in the folder of authorities held.
-    folder: BTreeMap<PathBuf, Held>,
-}
-
-/// What is in a file of a folder of authorities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    Certificates,
-    /// It may be anything else, or empty.
-    Nothing,
-    /// It begins like certificates and is none.
-    Damaged,
+    folder: material::Folder,
 }
 
 impl Tls {
@@ -46,7 +35,7 @@ impl Tls {
 
     /// Reads the files again, for connections from now on.
     pub fn reload(&mut self, options: &TlsOptions) {
-        let whole = |(fresh, notes): (Tls, Vec<String>)| match self.half_read(&fresh) {
+        let whole = |(fresh, notes): (Tls, Vec<String>)| match fresh.folder.worse_than(&self.folder) {
             Some(file) => Err(format!("tls-ca-cert-dir: {} cannot be read in whole.", file.display())),
             None => Ok((fresh, notes)),
         };
@@ -62,16 +51,6 @@ impl Tls {
                 log::warn!("Received SIGHUP, but the TLS certificates cannot be used, so the old ones stay: {why}")
             }
         }
-    }
-
-    /// A file of an authority that is worse than it was. (One that was no better at the start was passed over then as well.)
-    fn half_read<'f>(&self, fresh: &'f Tls) -> Option<&'f Path> {
-        let is_worse = |(file, now): &(&PathBuf, &Held)| match (now, self.folder.get(*file)) {
-            (Held::Certificates, _) => false,
-            (Held::Nothing, before) => before == Some(&Held::Certificates),
-            (Held::Damaged, before) => before != Some(&Held::Damaged),
-        };
-        fresh.folder.iter().find(is_worse).map(|(file, _)| file.as_path())
     }
 
     /// Has an accepted stream speak TLS if its listener is one of the TLS port. False when that is not possible.
@@ -94,13 +73,21 @@ pub fn keeps_strangers_out(options: &TlsOptions) -> bool {
 
 #[cfg(not(feature = "tls"))]
 mod material {
-    use super::{Acceptor, Connector, Held, TlsOptions};
-    use std::collections::BTreeMap;
-    use std::path::PathBuf;
+    use super::{Acceptor, Connector, TlsOptions};
+    use std::path::Path;
+
+    #[derive(Debug, Default)]
+    pub struct Folder;
+
+    impl Folder {
+        pub fn worse_than(&self, _: &Folder) -> Option<&Path> {
+            None
+        }
+    }
 
     pub fn load(
         _: &TlsOptions,
-        _: &mut BTreeMap<PathBuf, Held>,
+        _: &mut Folder,
         _: &mut Vec<String>,
     ) -> Result<(Option<Acceptor>, Option<Connector>), String> {
         Err("this build has none".into())
@@ -110,7 +97,7 @@ mod material {
 #[cfg(feature = "tls")]
 mod material {
     use super::super::sys;
-    use super::{Acceptor, AuthClients, Connector, Held, TlsOptions};
+    use super::{Acceptor, AuthClients, Connector, TlsOptions};
     use crate::net::tls::{Authorities, Certificates, Chain, Identity, Key, Params, Sessions, Suite};
     use std::collections::BTreeMap;
     use std::fs;
@@ -119,9 +106,35 @@ mod material {
     /// A larger file is no certificate but a mistake, in bytes.
     const LARGEST_FILE: u64 = 4 * 1024 * 1024;
 
+    /// The files of a folder of authorities.
+    #[derive(Debug, Default)]
+    pub struct Folder(BTreeMap<PathBuf, Held>);
+
+    /// What is in a file of a folder of authorities.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Held {
+        Certificates,
+        /// It may be anything else, or empty.
+        Nothing,
+        /// It begins like certificates and is none.
+        Damaged,
+    }
+
+    impl Folder {
+        /// A file that is worse than it was. (One that was no better then was passed over then as well.)
+        pub fn worse_than(&self, before: &Folder) -> Option<&Path> {
+            let is_worse = |(file, now): &(&PathBuf, &Held)| match (now, before.0.get(*file)) {
+                (Held::Certificates, _) => false,
+                (Held::Nothing, before) => before == Some(&Held::Certificates),
+                (Held::Damaged, before) => before != Some(&Held::Damaged),
+            };
+            self.0.iter().find(is_worse).map(|(file, _)| file.as_path())
+        }
+    }
+
     pub fn load(
         options: &TlsOptions,
-        held: &mut BTreeMap<PathBuf, Held>,
+        folder: &mut Folder,
         notes: &mut Vec<String>,
     ) -> Result<(Option<Acceptor>, Option<Connector>), String> {
         let params = Params {
@@ -150,7 +163,7 @@ mod material {
         for (name, _) in passwords.iter().filter(|(_, password)| !password.is_empty()) {
             notes.push(format!("{name}: without effect, the key in the file is not encrypted"));
         }
-        let authorities = authorities(options, held, notes)?;
+        let authorities = authorities(options, &mut folder.0, notes)?;
         if authorities.is_empty() && (options.replication || options.auth_clients != AuthClients::No) {
             return Err("tls-ca-cert-file or tls-ca-cert-dir is needed to check the certificates of others (with \
                  tls-replication yes, and unless tls-auth-clients is no)."
@@ -209,7 +222,7 @@ mod material {
                 files.push(entry.map_err(refused)?.path());
             }
             files.sort();
-            for file in files.into_iter().filter(|file| is_certificate_file(file)) {
+            for file in files.into_iter().filter(is_certificate_file) {
                 let pem = fs::read(&file).map_err(|why| format!("tls-ca-cert-dir {}: {why}.", file.display()))?;
                 // A folder holds whatever it holds; the one odd file in it must not keep the others from being used.
                 let found = match authorities.add(&pem) {
