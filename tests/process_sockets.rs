@@ -195,6 +195,11 @@ fn maxclients_shrinks_to_what_the_limit_of_open_files_allows_beside_the_links() 
         let links: Vec<_> = (0..2 * masters).map(|_| until("a link", || node.accept().ok())).collect();
         assert_eq!(links.len(), 2 * masters);
         assert!(!folder.read("log").contains("Too many open files"), "{}", folder.read("log"));
+        // Links that come later take theirs from the clients that are yet to come, but for the first few.
+        for n in 0..10 {
+            assert_eq!(clients[0].ask(&format!("SENTINEL MONITOR later{n} 127.0.0.1 {to} 1")), "+OK");
+        }
+        until("fewer clients", || (info(&mut clients[0], "maxclients") == "8").then_some(()));
     }
 }
 

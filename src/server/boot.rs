@@ -176,7 +176,8 @@ impl Server {
         for note in &notes {
             warn!("{note}");
         }
-        let maxclients = descriptors(&options, &snapshot)?;
+        let links = links_of(&snapshot);
+        let maxclients = descriptors(&options, links)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
         reactor
             .signals(&[libc::SIGTERM, libc::SIGINT, libc::SIGCHLD, libc::SIGHUP])
@@ -274,6 +275,7 @@ impl Server {
             wake: None,
             watchdog: Watchdog::find(supervisor, now),
             housekept: now,
+            room_for: links,
             began: None,
         };
         // The first save is done before anybody is told that we are there.
@@ -456,10 +458,9 @@ fn announce(config_file: &Path, notes: &[String], ignored: &[&str]) {
     }
 }
 
-/// Raises the limit of open files so that all links and clients find room; when it cannot be raised, fewer clients are
-/// taken. Returns how many.
-fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, StartError> {
-    let links = links_of(snapshot);
+/// Raises the limit of open files so that so many links and all clients find room; when it cannot be raised, fewer clients
+/// are taken. Returns how many.
+pub(super) fn descriptors(options: &ServerOptions, links: u64) -> Result<usize, StartError> {
     let have = sys::open_files(u64::from(options.maxclients) + RESERVED_FILES + links)
         .map_err(|why| broken("to say the limit of open files", &why))?;
     let Some(room) = have.checked_sub(RESERVED_FILES).filter(|&room| room > 0) else {

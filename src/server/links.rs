@@ -86,6 +86,12 @@ impl Links {
         self.waiting[usize::from(kind == ConnKind::PubSub)].push_back(conn);
     }
 
+    /// How many there are, those that wait to be begun included.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.by_conn.len() as u64
+    }
+
     /// Whether there is more to begin, to write or to tell than one turn may, so that the next must come at once.
     #[must_use]
     pub fn has_more(&self) -> bool {
