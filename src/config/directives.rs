@@ -1,6 +1,8 @@
 //! The table of directives: one row per name that may begin a line, in redis.conf or behind `sentinel`. Reading, rewriting
 //! and the check that `conf/sentinel.conf` explains everything work from it.
 
+use crate::base::limits;
+
 /// One name that a line may begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directive {
@@ -348,7 +350,7 @@ pub const DIRECTIVES: &[Directive] = &[
     used(
         "max-new-connections-per-cycle",
         "<count>",
-        Kind::Integer(1, 1000),
+        Kind::Integer(1, limits::ACCEPTS_PER_TURN as i64),
         "1000",
         "how many connections are accepted before the others get their turn",
     ),

@@ -351,6 +351,9 @@ impl Sentinel {
     /// A larger epoch anywhere is ours from now on.
     pub(super) fn adopt_epoch(&mut self, epoch: u64) {
         if epoch > self.current_epoch {
+            if self.current_epoch == 0 {
+                self.oldest_epoch = epoch;
+            }
             self.current_epoch = epoch;
             self.out.mark_dirty();
             self.out.event(Level::Warning, "+new-epoch", epoch.to_string());

@@ -89,6 +89,8 @@ pub struct Sentinel {
     options: Options,
     tunables: Tunables,
     current_epoch: u64,
+    /// In epochs before this one no vote is given: those of before our start, or before the first that we heard of.
+    oldest_epoch: u64,
     /// The epoch that is on disk; it differs only while saves fail.
     durable_epoch: u64,
     masters: BTreeMap<MasterId, Master>,
@@ -147,6 +149,7 @@ impl Sentinel {
             options: snapshot.options.clone(),
             tunables: Tunables::default(),
             current_epoch: snapshot.current_epoch,
+            oldest_epoch: snapshot.current_epoch,
             durable_epoch: snapshot.current_epoch,
             masters: BTreeMap::new(),
             names: BTreeMap::new(),

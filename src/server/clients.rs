@@ -32,8 +32,6 @@ const CUT: usize = 256 * 1024;
 const ROUND: u64 = 1000;
 /// A client that has sent nothing for so many ms does without an input buffer.
 const QUIET: u64 = 2000;
-/// An emptied buffer larger than this gives its memory back.
-const BUFFER_KEPT: usize = 16 * 1024;
 
 const MAXCLIENTS_REACHED: &[u8] = b"-ERR max number of clients reached\r\n";
 const PROTECTED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is enabled and no password \
@@ -301,7 +299,7 @@ impl Sockets {
         } else {
             client.sent = 0;
             client.out.clear();
-            if client.out.capacity() > BUFFER_KEPT {
+            if client.out.capacity() > limits::REPLIES_KEPT {
                 client.out = Vec::new();
             }
             if client.close_after_reply {

@@ -160,6 +160,8 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 
 /// Removes the temporary files of earlier runs that died while they replaced `path`. Nobody else may be replacing it now.
 pub fn remove_leftovers(path: &Path) {
+    // Through links, as they are left beside the file itself.
+    let Ok(path) = &path.canonicalize() else { return };
     let Ok(owner) = std::fs::metadata(path).map(|meta| meta.uid()) else { return };
     let owners = [owner, sys::user()];
     for leftover in leftovers(path, &owners) {
