@@ -58,7 +58,9 @@ impl Link {
     /// the next attempt is as near. But one that goes on like that, accepting and hanging up, lives, and every connection
     /// begins with a hello for each master: it is dialled like others.
     fn next_attempt(&self, span: u64) -> Option<Millis> {
-        if self.cmd != Conn::Down || self.is_refused(span) {
+        // Nobody can refuse us at port 0, or behind a name of which nothing is known.
+        let reachable = self.addr.ip.is_some() && self.addr.port != 0;
+        if !reachable || self.cmd != Conn::Down || self.is_refused(span) {
             return None;
         }
         let step = span / u64::from(REDIALS) + 1;
