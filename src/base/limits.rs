@@ -34,6 +34,9 @@ pub const USER_RULES: usize = 10_000;
 pub const ACL_LOG: usize = 4 * 1024 * 1024;
 /// Things that one request may ask to be told of, where each can fill kilobytes.
 pub const ASKED: usize = 10_000;
+/// Commands that one request may ask to have described. Each can take ten kilobytes, and nobody waits for more than the 20 ms
+/// that a thousand of them take; there are not two hundred, and without a name all of them come.
+pub const DESCRIBED: usize = 1_024;
 /// Memory that a drained buffer may keep for its next use, in bytes.
 pub const BUFFER_KEPT: usize = 64 * 1024;
 /// The same of a client's replies: each client has such a buffer, and most have short replies.

@@ -45,7 +45,7 @@ mod switch;
 
 pub use effect::{ConnKind, Effect, Level};
 pub use failover::{Failover, Step};
-pub use hello::Hello;
+pub use hello::{HELLO_CHANNEL, Hello};
 pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
 pub use info::InfoReport;
 pub use input::{Gone, Input};
@@ -64,8 +64,7 @@ use crate::base::{Millis, Random};
 use doubts::Claims;
 use outbox::Outbox;
 use script::ScriptQueue;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// How far the epochs of others may be ahead of ours. No group ever holds so many elections, and with one forged epoch
@@ -90,6 +89,8 @@ pub struct Sentinel {
     options: Options,
     tunables: Tunables,
     current_epoch: u64,
+    /// In epochs before this one no vote is given: those of before our start, or before the first that we heard of.
+    oldest_epoch: u64,
     /// The epoch that is on disk; it differs only while saves fail.
     durable_epoch: u64,
     masters: BTreeMap<MasterId, Master>,
@@ -108,8 +109,8 @@ pub struct Sentinel {
     last_cron: Millis,
     /// The next moment for the cron. Where it would find nothing, it is passed over.
     next_cron: Millis,
-    /// Wake-ups of masters; an entry that its master no longer stands by (`Master::armed`) is void.
-    deadlines: BinaryHeap<Reverse<(Millis, MasterId)>>,
+    /// The wake-ups of masters (`Master::armed`).
+    deadlines: BTreeSet<(Millis, MasterId)>,
     /// All masters by the moment before which the cron need not look at them (`Master::due`).
     agenda: BTreeSet<(Millis, MasterId)>,
     /// An empty list, kept for its memory.
@@ -126,8 +127,8 @@ pub struct Sentinel {
     last_save: (Millis, Millis),
     scripts: ScriptQueue,
     simulate_failure: u32,
-    /// Our own addresses, as seen on links: what our hello may say.
-    local_ips: BTreeSet<IpAddr>,
+    /// Our own addresses: from which, and for how many links, the last connection was made. They are what our hello may say.
+    local_ips: BTreeMap<IpAddr, usize>,
     /// How our last hello began.
     own_words: Vec<u8>,
     /// When a hello with our own id from another address was last reported.
@@ -148,6 +149,7 @@ impl Sentinel {
             options: snapshot.options.clone(),
             tunables: Tunables::default(),
             current_epoch: snapshot.current_epoch,
+            oldest_epoch: snapshot.current_epoch,
             durable_epoch: snapshot.current_epoch,
             masters: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -161,7 +163,7 @@ impl Sentinel {
             last_id: 0,
             last_cron: now,
             next_cron: now,
-            deadlines: BinaryHeap::new(),
+            deadlines: BTreeSet::new(),
             agenda: BTreeSet::new(),
             looked_at: Vec::new(),
             tilt: None,
@@ -172,7 +174,7 @@ impl Sentinel {
             last_save: (Millis(0), Millis(0)),
             scripts: ScriptQueue::default(),
             simulate_failure: 0,
-            local_ips: BTreeSet::new(),
+            local_ips: BTreeMap::new(),
             own_words: Vec::new(),
             own_id_reported: None,
             no_hello_reported: None,
@@ -205,17 +207,13 @@ impl Sentinel {
     /// Does everything that is due at `now`: the cron and the exact deadlines. Cheap when nothing is.
     pub fn tick(&mut self, now: Millis) {
         self.notice_gap(now);
-        while let Some(&Reverse((at, id))) = self.deadlines.peek() {
-            if at > now {
-                break;
-            }
-            self.deadlines.pop();
-            if let Some(master) = self.masters.get_mut(&id)
-                && master.armed == Some(at)
-            {
+        while self.deadlines.first().is_some_and(|&(at, _)| at <= now)
+            && let Some((_, id)) = self.deadlines.pop_first()
+        {
+            if let Some(master) = self.masters.get_mut(&id) {
                 master.armed = None;
-                self.act(now, id);
             }
+            self.act(now, id);
         }
         if self.save_retry.is_some_and(|at| at <= now) {
             self.save_retry = Some(now + SAVE_RETRY);
@@ -273,7 +271,7 @@ impl Sentinel {
     /// When `tick` wants to be called next.
     #[must_use]
     pub fn next_wakeup(&self) -> Millis {
-        let deadline = self.deadlines.peek().map(|&Reverse((at, _))| at);
+        let deadline = self.deadlines.first().map(|&(at, _)| at);
         [deadline, self.gathered_at()].into_iter().flatten().fold(self.cron_at(), Millis::min)
     }
 
@@ -422,8 +420,10 @@ impl Sentinel {
     fn arm(&mut self, id: MasterId, at: Millis) {
         let Some(master) = self.masters.get_mut(&id) else { return };
         if master.armed.is_none_or(|armed| at < armed) {
-            master.armed = Some(at);
-            self.deadlines.push(Reverse((at, id)));
+            if let Some(later) = master.armed.replace(at) {
+                self.deadlines.remove(&(later, id));
+            }
+            self.deadlines.insert((at, id));
         }
     }
 }
