@@ -73,6 +73,7 @@ impl Sentinel {
             due: Millis(0),
             reports: None,
         };
+        self.plan_new(&master);
         self.masters.insert(id, master);
         self.names.insert(name.into(), id);
         self.claims.touch();

@@ -47,8 +47,13 @@ impl Sentinel {
         let before = std::mem::replace(&mut master.due, due);
         if before != due {
             self.agenda.remove(&(before, id));
+            self.agenda.insert((due, id));
         }
-        self.agenda.insert((due, id));
+    }
+
+    /// A master is new.
+    pub(super) fn plan_new(&mut self, master: &Master) {
+        self.agenda.insert((master.due, master.id));
     }
 
     /// A master is gone.
