@@ -106,6 +106,8 @@ pub(super) struct Stream {
     /// None at the other end of a Unix socket.
     pub(super) peer: Option<SocketAddr>,
     pub(super) connecting: bool,
+    /// We made the connection, not the peer.
+    pub(super) ours: bool,
     /// Sticky: set by the poll, cleared by `WouldBlock`, and `readable` also by a read that the socket could not fill.
     pub(super) readable: bool,
     pub(super) writable: bool,
@@ -140,6 +142,7 @@ impl Stream {
             socket,
             peer,
             connecting,
+            ours: connecting,
             readable: false,
             writable: !connecting,
             hung_up: false,
