@@ -31,7 +31,7 @@ fn users_and_settings_are_read_and_named_in_no_note() {
     assert!(loaded.notes.is_empty(), "{:?}", loaded.notes);
     assert_eq!(
         (loaded.users[0].error.line, loaded.users[0].error.text.as_str()),
-        (1, "user bob on >x (+ping ~a) +info")
+        (1, "user bob on (a password) (+ping ~a) +info")
     );
 }
 

@@ -218,9 +218,12 @@ fn what_is_wrong_with_users_is_said_at_the_start_and_by_the_check() {
         ("user bob on (+ping\n", None, "Error in user declaration '(+ping': Unmatched parenthesis"),
         ("user \"b b\" on\n", None, "Error in user declaration 'b b': Usernames can't contain spaces"),
         ("user bob <secret\n", None, "Error in user declaration '(a password)': The password you are trying to remove"),
+        ("user bob >secret secret +nope\n", None, "Error in user declaration '(a password?)': Syntax error"),
+        ("user bob >secret +nope\n", None, ">>> 'user bob (a password) +nope'"),
         ("user bob on\naclfile users.acl\n", Some("user bob on\n"), "it has to be one or the other"),
         ("aclfile users.acl\n", None, "Error loading ACLs, opening file 'users.acl': No such file or directory"),
         ("aclfile users.acl\n", Some("user bob +nope\n"), "users.acl:1: Error in applying operation '+nope'"),
+        ("aclfile users.acl\n", Some("user bob <secret\n"), "Error in applying operation '(a password)'"),
     ] {
         let folder = Folder::new();
         if let Some(text) = file {
@@ -236,7 +239,7 @@ fn what_is_wrong_with_users_is_said_at_the_start_and_by_the_check() {
             let output = finished(&mut command);
             assert_eq!(output.status.code(), Some(1));
             let told = text(&output.stderr);
-            assert!(told.contains(said), "{lines}: {told}");
+            assert!(told.contains(said) && !told.contains("secret"), "{lines}: {told}");
         }
     }
 }

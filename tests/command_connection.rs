@@ -145,6 +145,29 @@ fn whoever_speaks_http_is_cut_off_without_a_reply() {
 }
 
 #[test]
+fn of_many_that_speak_http_the_log_says_one_line_a_minute_with_their_number() {
+    let mut bench = Bench::new();
+    let mut told = Vec::new();
+    // Ten of them every ten seconds, for two minutes and a little.
+    for _ in 0..13 {
+        for _ in 0..10 {
+            let client = bench.client();
+            assert_eq!(bench.ask(client, "POST / HTTP/1.1"), "");
+            assert!(bench.clients.get(client).unwrap().killed);
+        }
+        for wish in std::mem::take(&mut bench.wishes) {
+            let Wish::Log(_, text) = wish else { panic!("{wish:?}") };
+            let count = text.split_once("(So were ").map(|(_, rest)| rest.split(' ').next().unwrap().to_owned());
+            told.push((bench.now, count));
+        }
+        bench.now = bench.now + 10_000;
+    }
+    let (start, _) = told[0];
+    let others = Some("59".to_owned());
+    assert_eq!(told, [(start, None), (start + 60_000, others.clone()), (start + 120_000, others)]);
+}
+
+#[test]
 fn info_has_five_sections_and_an_empty_reply_for_others() {
     let mut bench = Bench::new();
     let client = bench.client();

@@ -194,6 +194,26 @@ fn who_is_about_to_be_closed_hears_nothing_new_and_keeps_its_limit() {
 }
 
 #[test]
+fn who_kills_itself_or_loses_its_channels_hears_nothing_behind_the_reply() {
+    for (line, reply) in [
+        ("CLIENT KILL ID 1 SKIPME no", ":1\r\n"),
+        ("ACL SETUSER eve resetchannels", "+OK\r\n"),
+        ("ACL DELUSER eve", ":1\r\n"),
+    ] {
+        let mut bench = Bench::new();
+        let eve = bench.client();
+        bench.ask(eve, "ACL SETUSER eve on >secret +@all &*");
+        bench.ask(eve, "HELLO 3 AUTH eve secret");
+        bench.ask(eve, "SUBSCRIBE +sdown");
+        assert_eq!(bench.clients.publish(b"+sdown", b"x"), 1);
+        bench.output(eve);
+        assert_eq!(bench.ask(eve, line), reply);
+        assert_eq!(bench.clients.publish(b"+sdown", b"x"), 0, "{line}");
+        assert!(!bench.clients.get(eve).unwrap().takes_requests());
+    }
+}
+
+#[test]
 fn only_hellos_may_be_published() {
     let mut bench = Bench::new();
     let client = bench.client();

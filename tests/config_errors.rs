@@ -51,7 +51,6 @@ fn cases() -> Vec<(String, &'static str)> {
         ),
         plain("unixsocketperm 999", "argument couldn't be parsed as an octal number"),
         plain("requirepass", COUNT),
-        plain("requirepass a b", COUNT),
         plain("port \"12", "Unbalanced quotes in configuration line"),
         plain("port \"12\"3", "Unbalanced quotes in configuration line"),
         plain("include", BAD),
@@ -131,6 +130,28 @@ fn every_kind_of_wrong_line_is_told_in_the_known_words_with_its_number() {
         );
         assert!(block.starts_with(&expected), "{block}\n{expected}");
     }
+}
+
+#[test]
+fn passwords_in_a_wrong_line_are_not_shown() {
+    for (line, shown) in [
+        ("requirepass hush more", "requirepass (a password) (a password)"),
+        ("requirepass \"hush", "requirepass (a password)"),
+        ("masterauth \"hush", "masterauth (a password)"),
+        ("tls-key-file-pass hush more", "tls-key-file-pass (a password) (a password)"),
+        ("sentinel auth-pass nobody hush", "sentinel auth-pass nobody (a password)"),
+        ("sentinel auth-pass nobody \"hush hush", "sentinel auth-pass nobody (a password) (a password)"),
+        ("SENTINEL sentinel-pass hush more", "SENTINEL sentinel-pass (a password) (a password)"),
+        ("user bob on \">hush hush +@all", "user bob on (a password?) (a password?) +@all"),
+        // Nothing to hide: as it stands.
+        ("sentinel auth-pass  nobody", "sentinel auth-pass  nobody"),
+    ] {
+        let error = refused(line);
+        assert_eq!(error.text, shown);
+        assert!(!error.to_string().contains("hush"), "{error}");
+    }
+    let twice = refused("user bob on >hush\nuser bob  on >hush #hush (+ping ~x) hush\n");
+    assert_eq!(twice.text, "user bob on (a password) (a password) (+ping ~x) (a password?)");
 }
 
 #[test]

@@ -24,12 +24,11 @@ fn a_connection_is_reported_by_the_turn_with_our_end_of_it() {
     let server = TcpListener::bind(local4()).unwrap();
     let stream = reactor.connect(server.local_addr().unwrap(), None).unwrap();
     assert_eq!(story.events, []);
-    assert_eq!(reactor.stream_count(), 1);
+    assert!(is_open(&reactor, stream));
     until(&mut reactor, &mut story, |s| connected(s, stream).is_some());
     let (_peer, seen) = server.accept().unwrap();
     assert_eq!(connected(&story, stream), Some(seen));
     assert_eq!(reactor.local_addr(stream), Some(seen));
-    assert_eq!(reactor.peer_addr(stream), Some(server.local_addr().unwrap()));
 }
 
 #[test]
@@ -48,10 +47,10 @@ fn a_port_without_listener_refuses() {
     let (_held, addr) = deaf_port();
     let stream = reactor.connect(addr, None).unwrap();
     assert_eq!(story.events, [], "never from within connect");
-    assert!(reactor.is_open(stream));
+    assert!(is_open(&reactor, stream));
     until(&mut reactor, &mut story, |s| !s.events.is_empty());
     assert_eq!(story.events, [Event::Closed(stream, CloseReason::Refused)]);
-    assert_eq!(reactor.stream_count(), 0);
+    assert!(!is_open(&reactor, stream));
 }
 
 #[test]
@@ -68,7 +67,7 @@ fn a_connect_that_fails_at_once_is_reported_by_the_next_turn() {
         "{:?}",
         story.events
     );
-    assert_eq!(reactor.stream_count(), 0);
+    assert!(!is_open(&reactor, stream));
 }
 
 #[test]
@@ -94,7 +93,7 @@ fn a_stream_that_is_closed_before_its_failure_is_told_stays_silent() {
     reactor.close(stream);
     turns(&mut reactor, &mut story, 2);
     assert_eq!(story.events, []);
-    assert_eq!(reactor.stream_count(), 0);
+    assert!(!is_open(&reactor, stream));
 }
 
 #[test]
@@ -102,7 +101,6 @@ fn source_and_destination_must_be_of_one_family() {
     let (mut reactor, _) = quiet();
     let error = reactor.connect(local4(), Some("::1".parse().unwrap())).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
-    assert_eq!(reactor.stream_count(), 0);
 }
 
 #[test]

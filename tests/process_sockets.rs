@@ -10,7 +10,7 @@ use server_support::{
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -128,34 +128,79 @@ fn a_socket_file_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not()
 }
 
 #[test]
-fn maxclients_shrinks_to_what_the_limit_of_open_files_allows() {
+fn a_socket_file_of_one_too_busy_to_take_us_is_neither_replaced_nor_waited_for() {
     let folder = Folder::new();
-    let port = free_port();
-    let dir = folder.0.display().to_string();
-    let conf = folder.write("s.conf", &format!("port {port}\nbind 127.0.0.1\ndir {dir}\nlogfile log\n"));
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "ulimit -n 60; exec \"$0\" \"$1\""]).arg(binary().get_program()).arg(&conf);
-    if is_root() {
-        // Root may raise any limit.
-        std::os::unix::fs::chown(&folder.0, Some(NOBODY), Some(NOBODY)).unwrap();
-        std::os::unix::fs::chown(&conf, Some(NOBODY), Some(NOBODY)).unwrap();
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    let _process = Guard::serving(command.stdin(Stdio::null()).stdout(Stdio::null()), port);
-    assert!(folder.read("log").contains("maxclients is 28 instead of 10000"), "{}", folder.read("log"));
-    let mut clients = Vec::new();
-    let refusal = until("a refusal", || {
-        let mut client = Client::connect(port);
-        let line = client.ask("PING");
-        if line == "+PONG" {
-            clients.push(client);
-            return None;
+    let path = folder.path("sock");
+    let busy = UnixListener::bind(&path).unwrap();
+    socket2::SockRef::from(&busy).listen(0).unwrap();
+    let address = socket2::SockAddr::unix(&path).unwrap();
+    let mut queued = Vec::new();
+    loop {
+        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        match socket.connect(&address) {
+            Ok(()) => queued.push(socket),
+            Err(full) => {
+                assert_eq!(full.kind(), std::io::ErrorKind::WouldBlock);
+                break;
+            }
         }
-        Some(line)
-    });
-    assert_eq!(refusal, "-ERR max number of clients reached");
-    assert!((27..=28).contains(&clients.len()), "{}", clients.len());
-    assert_eq!(info(&mut clients[0], "maxclients"), "28");
+    }
+    let conf = folder.write("s.conf", &format!("port 0\nunixsocket {}\n", path.display()));
+    let output = finished(binary().arg(&conf));
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("Failed opening Unix socket") && said.contains("in use"), "{said}");
+    assert!(path.exists());
+}
+
+#[test]
+fn maxclients_shrinks_to_what_the_limit_of_open_files_allows_beside_the_links() {
+    // 32 are ours; a master takes two.
+    for (files, masters) in [(60, 0), (100, 20)] {
+        let folder = Folder::new();
+        let port = free_port();
+        let dir = folder.0.display().to_string();
+        // Whoever dials it is taken in by the kernel, and keeps the connection.
+        let node = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut lines = format!("port {port}\nbind 127.0.0.1\ndir {dir}\nlogfile log\n");
+        let to = node.local_addr().unwrap().port();
+        (0..masters).for_each(|n| lines += &format!("sentinel monitor m{n} 127.0.0.1 {to} 1\n"));
+        let conf = folder.write("s.conf", &lines);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$1\"")]).arg(binary().get_program()).arg(&conf);
+        if is_root() {
+            // Root may raise any limit.
+            std::os::unix::fs::chown(&folder.0, Some(NOBODY), Some(NOBODY)).unwrap();
+            std::os::unix::fs::chown(&conf, Some(NOBODY), Some(NOBODY)).unwrap();
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let _process = Guard::serving(command.stdin(Stdio::null()).stdout(Stdio::null()), port);
+        assert!(folder.read("log").contains("maxclients is 28 instead of 10000"), "{}", folder.read("log"));
+        let mut clients = Vec::new();
+        let refusal = until("a refusal", || {
+            let mut client = Client::connect(port);
+            let line = client.ask("PING");
+            if line == "+PONG" {
+                clients.push(client);
+                return None;
+            }
+            Some(line)
+        });
+        assert_eq!(refusal, "-ERR max number of clients reached");
+        assert!((27..=28).contains(&clients.len()), "{}", clients.len());
+        assert_eq!(info(&mut clients[0], "maxclients"), "28");
+        // With all clients inside there is a descriptor for each link.
+        node.set_nonblocking(true).unwrap();
+        let links: Vec<_> = (0..2 * masters).map(|_| until("a link", || node.accept().ok())).collect();
+        assert_eq!(links.len(), 2 * masters);
+        assert!(!folder.read("log").contains("Too many open files"), "{}", folder.read("log"));
+        // Links that come later take theirs from the clients that are yet to come, but for the first few.
+        for n in 0..10 {
+            assert_eq!(clients[0].ask(&format!("SENTINEL MONITOR later{n} 127.0.0.1 {to} 1")), "+OK");
+        }
+        until("fewer clients", || (info(&mut clients[0], "maxclients") == "8").then_some(()));
+    }
 }
 
 /// What `ss` has to say about sockets with this local port.

@@ -59,7 +59,10 @@ fn the_id_stays_the_same_after_a_crash() {
 fn what_a_crash_in_the_middle_of_a_save_left_is_gone_after_the_next_start() {
     let folder = Folder::new();
     folder.write("users.acl", "user default on nopass ~* &* +@all\n");
-    let aclfile = format!("aclfile {}\n", folder.path("users.acl").display());
+    // Through a link, as where secrets are kept elsewhere.
+    std::fs::create_dir(folder.path("links")).unwrap();
+    std::os::unix::fs::symlink(folder.path("users.acl"), folder.path("links/users.acl")).unwrap();
+    let aclfile = format!("aclfile {}\n", folder.path("links/users.acl").display());
     let sentinel = Sentinel::start_in(folder, &aclfile, |_| {});
     for name in ["sentinel.conf", "users.acl"] {
         sentinel.folder.write(&format!("{name}.watchfire-qwerty"), "half a te");
@@ -116,28 +119,35 @@ fn a_file_that_is_not_writable_is_refused_at_the_start() {
 }
 
 #[test]
-fn r77_a_file_whose_directory_is_not_ours_is_rewritten_in_place() {
-    let folder = Folder::new();
-    let (logs, state) = (folder.path("logs"), folder.path("state"));
-    std::fs::create_dir(&logs).unwrap();
-    std::fs::create_dir(&state).unwrap();
-    let port = free_port();
-    let conf = folder.write("state/s.conf", &format!("port {port}\nbind 127.0.0.1\nlogfile {}/log\n", logs.display()));
-    std::fs::set_permissions(&conf, PermissionsExt::from_mode(0o600)).unwrap();
-    let mut command = binary();
-    if is_root() {
-        for path in [&conf, &logs] {
-            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+fn r77_a_file_whose_directory_is_not_ours_to_write_or_to_sync_is_rewritten_in_place() {
+    // One may be read and not written; in the other a file could be replaced, but nobody could make sure that it stays so.
+    for mode in [0o555, 0o300] {
+        let folder = Folder::new();
+        let (logs, state) = (folder.path("logs"), folder.path("state"));
+        std::fs::create_dir(&logs).unwrap();
+        std::fs::create_dir(&state).unwrap();
+        let port = free_port();
+        let text = format!("port {port}\nbind 127.0.0.1\nlogfile {}/log\n", logs.display());
+        let conf = folder.write("state/s.conf", &text);
+        std::fs::set_permissions(&conf, PermissionsExt::from_mode(0o600)).unwrap();
+        let mut command = binary();
+        if is_root() {
+            for path in [&conf, &logs, &state] {
+                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+            command.uid(NOBODY).gid(NOBODY);
         }
-        command.uid(NOBODY).gid(NOBODY);
+        std::fs::set_permissions(&state, PermissionsExt::from_mode(mode)).unwrap();
+        let inode = std::fs::metadata(&conf).unwrap().ino();
+        let process = Guard::serving(command.arg(&conf).stdout(Stdio::null()), port);
+        assert!(myid(&folder.read("state/s.conf")).is_some());
+        assert_eq!(std::fs::metadata(&conf).unwrap().ino(), inode, "{mode:o}");
+        assert!(folder.read("logs/log").contains("rewritten in place"), "{}", folder.read("logs/log"));
+        assert_eq!(Client::connect(port).ask("SENTINEL FLUSHCONFIG"), "+OK");
+        drop(process);
+        // So that the folder can be removed.
+        std::fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
     }
-    std::fs::set_permissions(&state, PermissionsExt::from_mode(0o555)).unwrap();
-    let inode = std::fs::metadata(&conf).unwrap().ino();
-    let _process = Guard::serving(command.arg(&conf).stdout(Stdio::null()), port);
-    assert!(myid(&folder.read("state/s.conf")).is_some());
-    assert_eq!(std::fs::metadata(&conf).unwrap().ino(), inode);
-    assert!(folder.read("logs/log").contains("rewritten in place"), "{}", folder.read("logs/log"));
-    assert_eq!(Client::connect(port).ask("SENTINEL FLUSHCONFIG"), "+OK");
 }
 
 #[test]
@@ -184,6 +194,35 @@ fn check_config_says_whether_it_would_start_and_changes_nothing() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(std::fs::read(&good).unwrap(), before);
     assert_eq!(names(&folder.0), ["bad.conf", "good.conf"]);
+}
+
+#[test]
+fn what_the_check_says_is_what_a_start_does() {
+    // A name that a port would need, and a group of the socket that there is not.
+    for (lines, refusal) in [
+        ("port 0\nbind no..such..name\nunixsocket sock\n", None),
+        ("bind no..such..name\nunixsocket sock\n", Some("Could not listen on no..such..name port ")),
+        ("port 0\nunixsocket sock\nunixsocketgroup no-such-group\n", Some("there is no group 'no-such-group'")),
+        ("unixsocketgroup no-such-group\n", None),
+    ] {
+        let folder = Folder::new();
+        let content = format!("port {}\nbind 127.0.0.1\ndir {}\n{lines}", free_port(), folder.0.display());
+        let conf = folder.write("s.conf", &content);
+        let check = run(&["--check-config", conf.to_str().unwrap()]);
+        let said = text(&check.stdout) + &text(&check.stderr);
+        assert_eq!(check.status.code(), Some(i32::from(refusal.is_some())), "{lines}: {said}");
+        let Some(refusal) = refusal else {
+            let log = folder.path("log");
+            let mut command = binary();
+            command.arg(&conf).arg("--logfile").arg(&log).stdout(Stdio::null());
+            let _process = Guard(command.spawn().unwrap());
+            until("the start", || folder.read("log").contains("Ready to accept connections").then_some(()));
+            continue;
+        };
+        assert!(said.contains(refusal), "{said}");
+        let start = run(&[conf.to_str().unwrap()]);
+        assert_eq!((start.status.code(), text(&start.stderr)), (Some(1), text(&check.stderr)));
+    }
 }
 
 #[test]

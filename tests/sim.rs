@@ -1,9 +1,10 @@
 //! The simulation: a whole group in one thread, under faults drawn from a seed.
 //!
-//! * `cargo test --test sim` runs 60 seeds with one master, and besides, as seeds of their own, 20 with one to four and 6 in
-//!   which several die; `SEEDS=600` in the environment scales all three, `FIRST=20001` begins there, `SEED=7` replays one
-//!   and prints its story (`STORY=all` with every packet). `MUTE=one-vote,one-leader` sends those checkers to sleep, and `PROFILE=contested` (or
-//!   `drawn`, `exercise`, `operators`, `replacements`, `worlds`, `rush`, `shared`, `wires`) has all seeds be runs of that kind.
+//! * `cargo test --test sim` runs 60 seeds with one master, and besides, as seeds of their own, 20 with one to four, 6 in
+//!   which several die and 6 of operators on both sides of partitions; `SEEDS=600` in the environment scales all four,
+//!   `FIRST=20001` begins there, `SEED=7` replays one and prints its story (`STORY=all` with every packet).
+//!   `MUTE=one-vote,one-leader` sends those checkers to sleep, and `PROFILE=contested` (or `drawn`, `exercise`, `operators`,
+//!   `replacements`, `worlds`, `rush`, `shared`, `wires`, `divided`) has all seeds be runs of that kind.
 //! * A failure prints seed, step, what was broken, and the story with as few faults as it takes; `ONLY=3,7` leaves only the
 //!   faults with these numbers.
 
@@ -84,6 +85,7 @@ fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
         Ok("rush") => Options::rush,
         Ok("shared") => Options::shared,
         Ok("wires") => Options::wires,
+        Ok("divided") => Options::divided,
         Ok(other) => panic!("there is no profile {other:?}"),
     };
     run_seeds(from_environment("SEEDS").unwrap_or(DEFAULT_SEEDS), profile);
@@ -104,6 +106,11 @@ fn no_master_costs_another_anything() {
 #[test]
 fn masters_that_die_together_are_replaced_as_soon_as_one_alone() {
     run_share(10, Options::rush);
+}
+
+#[test]
+fn whoever_is_failed_over_by_force_where_no_majority_can_be_asked_has_an_epoch_of_its_own() {
+    run_share(10, Options::divided);
 }
 
 fn print_summary(reports: &[Report]) {
@@ -264,6 +271,8 @@ const PLANTED: &[Row] = &[
     (Planted::Core(Plant::KeepRemovedPeersVote), Options::replacements, &[], "majority-behind-leader"),
     (Planted::Core(Plant::IgnoreRank), Options::of_seed, &[], "one-attempt"),
     (Planted::Core(Plant::ForceWithoutOwnEpoch), Options::of_seed, &[], "one-leader"),
+    (Planted::Core(Plant::ForceAmongOthers), Options::divided, &[], "one-leader"),
+    (Planted::Core(Plant::ForceAmongOthers), Options::divided, &["one-leader"], "one-address"),
     (Planted::Core(Plant::SameAddressInMemory), Options::of_seed, &[], "saved-first"),
     (Planted::Core(Plant::AcceptOlderConfig), Options::of_seed, &[], "epochs-forward"),
     (Planted::Core(Plant::FailoverInTilt), Options::of_seed, &[], "none-in-tilt"),

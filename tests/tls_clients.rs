@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustls::HandshakeKind;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::version::{TLS12, TLS13};
+use support::namespace::enter;
 use support::process::{Folder, Program, find_program, present, wait_for};
 use tls_support::{Authority, Dial, Node, Pair, tls_lines};
 use watchfire::resp::{Reply, request};
@@ -72,6 +73,27 @@ fn redis_cli_is_served_over_tls() {
     assert_eq!(run(&["-3", "SENTINEL", "MYID"]).trim().len(), 40);
     let info = run(&["INFO", "server"]);
     assert!(info.contains(&format!("tcp_port:{}\r\n", node.port)), "{info}");
+}
+
+/// 192.0.2.0/24 is for documentation: no machine has such an address, so the second meaning of the name fails.
+#[test]
+fn all_that_an_optional_name_of_several_addresses_has_on_the_tls_port_speaks_tls() {
+    let hosts = "127.0.0.1 localhost\n127.0.0.2 several\n192.0.2.1 several\n";
+    let test = "all_that_an_optional_name_of_several_addresses_has_on_the_tls_port_speaks_tls";
+    if !enter(test, &[("/etc/hosts", hosts)]) {
+        return;
+    }
+    let place = Place::new();
+    let node = place.start(&["bind 127.0.0.1 -several"]);
+    assert!(serves(&place.dial(), node.port));
+    let mut plain =
+        TcpStream::connect((Ipv4Addr::new(127, 0, 0, 2), node.port)).expect("the first meaning is listened on");
+    plain.set_read_timeout(Some(LIMIT)).unwrap();
+    plain.write_all(b"PING\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"+"), "plain text is answered on the TLS port: {}", String::from_utf8_lossy(&answer));
+    wait_for(LIMIT, "the end of the handshake in the log", || node.process.log().contains("TLS handshake failed"));
 }
 
 #[test]
@@ -152,6 +174,42 @@ fn a_folder_of_authorities_is_read_whole() {
         .collect();
     let node = Node::start(&watchfire(), &lines, &place.dial());
     assert!(serves(&Dial::new(Some(&stranger.issue("stranger"))), node.port));
+}
+
+#[test]
+fn a_reload_that_finds_an_authority_half_written_keeps_the_old_ones_and_says_so() {
+    let place = Place::new();
+    let other = Authority::new(place.folder.path(), "abroad");
+    let dial = Dial::new(Some(&other.issue("stranger")));
+    let folder = Folder::new("authorities");
+    let (home, abroad) = (folder.path().join("home.pem"), folder.path().join("abroad.pem"));
+    fs::copy(&place.authority.file, &home).unwrap();
+    fs::copy(&other.file, &abroad).unwrap();
+    let whole = fs::read(&abroad).unwrap();
+    // What was odd from the beginning is no reason to refuse anything later.
+    fs::write(folder.path().join("README"), "no certificate").unwrap();
+    fs::write(folder.path().join("odd.pem"), &whole[..whole.len() / 3]).unwrap();
+    let mut lines = tls_lines(&place.authority, &place.own);
+    *lines.last_mut().unwrap() = format!("tls-ca-cert-dir {}", folder.path().display());
+    let node = Node::start(&watchfire(), &lines, &place.dial());
+    let reload = |word: &str| {
+        let before = node.process.log().matches(word).count();
+        node.process.signal("HUP");
+        wait_for(LIMIT, word, || node.process.log().matches(word).count() > before);
+    };
+    let refused = format!("the old ones stay: tls-ca-cert-dir: {} cannot be read in whole", abroad.display());
+    for part in [&whole[..0], &whole[..whole.len() / 2]] {
+        fs::write(&abroad, part).unwrap();
+        reload(&refused);
+        assert!(serves(&dial, node.port));
+    }
+    fs::write(&abroad, &whole).unwrap();
+    reload("were read again");
+    assert!(serves(&dial, node.port));
+    // Taken away on purpose.
+    fs::remove_file(&abroad).unwrap();
+    reload("were read again");
+    assert!(!serves(&dial, node.port) && serves(&place.dial(), node.port));
 }
 
 #[test]

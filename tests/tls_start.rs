@@ -134,5 +134,10 @@ mod with_tls {
         }
         assert!(check(&format!("{GOOD}\ntls-port 0")).contains("TLS is NOT in use"));
         assert!(check(&format!("{GOOD}\ntls-port 0\ntls-replication yes")).contains("without tls-port"));
+        // Nobody without a certificate gets in, so nobody is warned of strangers.
+        for (auth, doubted) in [("yes", false), ("optional", true)] {
+            let said = check(&format!("{GOOD}\nport 0\nbind *\ntls-auth-clients {auth}"));
+            assert_eq!(said.contains("Anybody who reaches this port"), doubted, "{auth}: {said}");
+        }
     }
 }

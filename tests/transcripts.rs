@@ -14,6 +14,7 @@
 //! hello PAYLOAD                         a hello as it stands, published to us; $N is the id of peer N
 //! heard PORT PAYLOAD                    the same, heard on the Pub/Sub connection to that port
 //! up PORT [cmd|pubsub]                  the connections under way to this port are established (and subscribed)
+//! we-are IP                             our own address on connections that come about from now on; 127.0.0.1 as ever
 //! down PORT refused|reset [cmd|pubsub]  its connections end
 //! info PORT key:value …                 what INFO there says from now on
 //! obeys PORT                            INFO there follows what SLAVEOF says from now on (role and master; the rest stays)
@@ -23,6 +24,7 @@
 //! vote PORT down=0|1 [for=N epoch=E]    what that peer answers to questions from now on
 //! vote PORT granted                     it holds the master down and votes for whoever asks
 //! answer PORT [N]                       every request outstanding there is answered, or the N oldest
+//! unasked PORT                          a reply to no question comes from there
 //! question HOST:PORT EPOCH *|N          a peer asks us; prints the answer
 //! failover NAME [coordinated], reset GLOB, remove NAME
 //! restart                               the Sentinel dies and starts again with what it has saved
@@ -43,6 +45,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use watchfire::base::Millis;
 use watchfire::core::{
@@ -79,6 +82,7 @@ struct Story {
     scripts: Vec<ScriptId>,
     save_fails: bool,
     save_takes: u64,
+    own_ip: IpAddr,
     quiet: bool,
     out: String,
 }
@@ -97,6 +101,7 @@ impl Story {
             scripts: Vec::new(),
             save_fails: false,
             save_takes: 0,
+            own_ip: Ipv4Addr::LOCALHOST.into(),
             quiet: false,
             out: String::new(),
         }
@@ -338,7 +343,7 @@ impl Story {
             }
             ["up", at, side @ ..] => {
                 for (conn, kind) in self.conns_of(port(at)).into_iter().filter(|&(_, kind)| is_meant(kind, side)) {
-                    self.handle(Input::Connected { conn, local: "127.0.0.1".parse().expect("an address") });
+                    self.handle(Input::Connected { conn, local: self.own_ip });
                     if kind == ConnKind::PubSub {
                         let word = |word: &str| Reply::Bulk(word.as_bytes().to_vec());
                         let parts = vec![word("subscribe"), word("__sentinel__:hello"), Reply::Integer(1)];
@@ -372,6 +377,11 @@ impl Story {
             }
             ["answer", at] => self.answer(port(at), usize::MAX),
             ["answer", at, most] => self.answer(port(at), most.parse().expect("a number")),
+            ["unasked", at] => {
+                for (conn, kind) in self.conns_of(port(at)).into_iter().filter(|&(_, kind)| is_meant(kind, &["cmd"])) {
+                    self.handle(Input::Reply { conn, kind, reply: Reply::Simple(b"OK".to_vec()) });
+                }
+            }
             ["question", at, epoch, who] => {
                 let (host, port) = addr(at);
                 let who = who.parse().ok().map(run_id);
@@ -464,6 +474,7 @@ impl Story {
                 ));
             }
             ["save-fails", word] => self.save_fails = *word == "yes",
+            ["we-are", ip] => self.own_ip = ip.parse().expect("an address"),
             ["save-takes", ms] => self.save_takes = ms.parse().expect("ms"),
             ["quiet"] => self.quiet = true,
             other => panic!("not understood: {other:?}"),

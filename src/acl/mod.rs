@@ -21,6 +21,7 @@ mod rule;
 mod selector;
 mod user;
 
+use crate::base::secret;
 pub use catalog::Catalog;
 pub use journal::{Entry, Log, Reason};
 pub use password::Hash;
@@ -235,7 +236,7 @@ impl Acl {
                             let _ = write!(wrong, "{place}: {fault}. ");
                         }
                         Err(fault) => {
-                            let rule = String::from_utf8_lossy(&rule);
+                            let rule = secret::shown_rule(&rule);
                             let _ = write!(wrong, "{place}: Error in applying operation '{rule}': {fault}. ");
                         }
                     }

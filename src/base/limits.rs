@@ -34,8 +34,13 @@ pub const USER_RULES: usize = 10_000;
 pub const ACL_LOG: usize = 4 * 1024 * 1024;
 /// Things that one request may ask to be told of, where each can fill kilobytes.
 pub const ASKED: usize = 10_000;
+/// Commands that one request may ask to have described. Each can take ten kilobytes, and nobody waits for more than the 20 ms
+/// that a thousand of them take; there are not two hundred, and without a name all of them come.
+pub const DESCRIBED: usize = 1_024;
 /// Memory that a drained buffer may keep for its next use, in bytes.
 pub const BUFFER_KEPT: usize = 64 * 1024;
+/// The same of a client's replies: each client has such a buffer, and most have short replies.
+pub const REPLIES_KEPT: usize = 16 * 1024;
 /// Longest bulk string accepted from a monitored server (INFO of a busy server stays far below).
 pub const REPLY_BULK: usize = 16 * 1024 * 1024;
 /// Most elements of one aggregate in a server's reply.
@@ -50,8 +55,8 @@ pub const REPLY_BYTES: usize = 64 * 1024 * 1024;
 pub const REPLY_VALUES: usize = 512 * 1024;
 /// How long a client that is about to be closed may take to read some of what waits for it, in ms.
 pub const LAST_WORDS: u64 = 10_000;
-/// Connections one listener takes before the others get their turn.
-pub const ACCEPTS_PER_TURN: usize = 1000;
+/// Connections one listener takes before the others get their turn, at most; an operator may want fewer.
+pub const ACCEPTS_PER_TURN: u32 = 1000;
 /// How long a listener that cannot accept (no descriptors left, mostly) is left alone, in ms.
 pub const ACCEPT_PAUSE: u64 = 100;
 /// Silence on an accepted connection before the kernel probes it, in seconds, until the owner decides otherwise.

@@ -1,9 +1,10 @@
-//! What every room may use: time as a number, seeded chance, globs, quoting, limits.
+//! What every room may use: time as a number, seeded chance, globs, quoting, limits, what errors may show.
 
 pub mod glob;
 pub mod limits;
 pub mod quote;
 pub mod random;
+pub mod secret;
 pub mod time;
 
 pub use random::Random;

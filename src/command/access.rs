@@ -112,7 +112,7 @@ pub(super) fn enforce(world: &mut World<'_>, asking: ClientId) {
             // Its user may be gone; nothing more is taken from it in any case.
             client.user = DEFAULT.to_vec();
             client.authenticated = false;
-            client.close_after_reply = true;
+            world.clients.close_after_reply(id);
         }
     }
 }

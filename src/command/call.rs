@@ -2,7 +2,6 @@
 
 use super::table::Command;
 use super::{Client, ClientId, Deferred, World};
-use crate::base::limits;
 use crate::resp::{Argv, Proto, Writer};
 
 pub(super) type Handler = fn(&mut Call<'_, '_>);
@@ -63,9 +62,9 @@ impl Call<'_, '_> {
         self.world.clients.defer(self.id, Deferred { saved, unsaved });
     }
 
-    /// Refuses to tell of more than [`limits::ASKED`] things at once.
-    pub fn too_many(&mut self) {
-        self.error(&format!("ERR One request may ask for {} at most", limits::ASKED));
+    /// Refuses to tell of more than `most` things at once.
+    pub fn too_many(&mut self, most: usize) {
+        self.error(&format!("ERR One request may ask for {most} at most"));
     }
 
     /// `+OK` that rests on the save of this turn.

@@ -108,7 +108,7 @@ pub(super) fn list(call: &mut Call<'_, '_>) {
         }
         (4.., Some(option)) if option.eq_ignore_ascii_case(b"ID") => {
             if argv.len() - 3 > limits::ASKED {
-                return call.too_many();
+                return call.too_many(limits::ASKED);
             }
             for word in argv.iter().skip(3) {
                 let Some(id) = parse_integer(word) else { return call.error("ERR Invalid client ID") };
@@ -230,7 +230,7 @@ pub(super) fn kill(call: &mut Call<'_, '_>) {
     .collect();
     for &victim in &victims {
         if victim == me {
-            call.me().close_after_reply = true;
+            call.world.clients.close_after_reply(me);
         } else {
             call.world.clients.kill(victim);
         }

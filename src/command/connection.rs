@@ -6,11 +6,8 @@ use super::client_cmd::name_fault;
 use super::{COMPATIBLE_VERSION, SubscriptionKind, Wish};
 use crate::acl::DEFAULT;
 use crate::base::limits;
-use crate::core::Level;
+use crate::core::{HELLO_CHANNEL, Level};
 use crate::resp::{Proto, Writer, parse_integer};
-
-/// The channel on which Sentinels greet each other.
-const HELLO_CHANNEL: &[u8] = b"__sentinel__:hello";
 
 pub(super) const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 

@@ -142,6 +142,9 @@ pub struct Stats {
     pub loop_usec: u64,
     /// Of which in commands, in µs.
     pub command_usec: u64,
+    /// When the log last spoke of a client that speaks HTTP, and how many have come since.
+    http_told: Option<Millis>,
+    http_untold: u64,
     sampled: Millis,
     ops: Rate,
     cycles: Rate,
@@ -150,7 +153,20 @@ pub struct Stats {
     rate_out: Rate,
 }
 
+/// Of clients that speak HTTP the log speaks so often at most, in ms: whoever sends a thousand of them must not fill it.
+const HTTP_TOLD_PERIOD: u64 = 60_000;
+
 impl Stats {
+    /// A client speaks HTTP. `Some` when that is to be said, with how many others there were since it was said last.
+    pub(super) fn http_seen(&mut self, now: Millis) -> Option<u64> {
+        if self.http_told.is_some_and(|told| now.since(told) < HTTP_TOLD_PERIOD) {
+            self.http_untold += 1;
+            return None;
+        }
+        self.http_told = Some(now);
+        Some(std::mem::take(&mut self.http_untold))
+    }
+
     /// Notes the counters for the instantaneous rates; to be called about every 100 ms, as long as anything happens.
     pub fn sample(&mut self, now: Millis) {
         let elapsed = now.since(self.sampled);

@@ -22,8 +22,8 @@ pub(super) fn info(call: &mut Call<'_, '_>) {
         names.rows().for_each(|row| describe(&mut reply, row));
         return;
     }
-    if argv.len() - 2 > limits::ASKED {
-        return call.too_many();
+    if argv.len() - 2 > limits::DESCRIBED {
+        return call.too_many(limits::DESCRIBED);
     }
     reply.array(argv.len() - 2);
     for name in argv.iter().skip(2) {
@@ -90,8 +90,8 @@ pub(super) fn list(call: &mut Call<'_, '_>) {
 
 pub(super) fn docs(call: &mut Call<'_, '_>) {
     let argv = call.argv;
-    if argv.len() - 2 > limits::ASKED {
-        return call.too_many();
+    if argv.len() - 2 > limits::DESCRIBED {
+        return call.too_many(limits::DESCRIBED);
     }
     let names = &call.world.facts.names;
     let rows: Vec<&Command> = if argv.len() == 2 {

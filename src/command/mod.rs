@@ -85,9 +85,19 @@ pub fn dispatch(world: &mut World<'_>, client: ClientId, argv: &Argv) {
     let found = world.facts.names.find(argv, 0);
     match found {
         Found::Nothing if is_http(&argv[0]) => {
-            let addr = &asking.addr;
-            let text = format!("A client at {addr} speaks HTTP (POST or Host:), a known way to attack: cut off");
-            world.wishes.push(Wish::Log(Level::Warning, text));
+            if let Some(others) = world.stats.http_seen(now) {
+                let more = if others > 0 {
+                    format!(" (So were {others} others since this was last said.)")
+                } else {
+                    String::new()
+                };
+                let text = format!(
+                    "Possible SECURITY ATTACK detected: {} speaks HTTP to this port, as a web page does that was made to \
+                     send commands to Redis. Its connection is closed.{more}",
+                    asking.addr
+                );
+                world.wishes.push(Wish::Log(Level::Warning, text));
+            }
             world.clients.kill(client);
             return;
         }

@@ -1,6 +1,8 @@
 //! The table of directives: one row per name that may begin a line, in redis.conf or behind `sentinel`. Reading, rewriting
 //! and the check that `conf/sentinel.conf` explains everything work from it.
 
+use crate::base::limits;
+
 /// One name that a line may begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directive {
@@ -78,6 +80,12 @@ impl Directive {
         const SPLIT: [&str; 5] =
             ["bind", "client-output-buffer-limit", "latency-tracking-info-percentiles", "oom-score-adj-values", "save"];
         self.scope == Scope::Server && SPLIT.contains(&self.name)
+    }
+
+    /// True when its value is a password, be it one that a Sentinel has no use for.
+    #[must_use]
+    pub fn holds_password(&self) -> bool {
+        self.kind == Kind::Secret || ["masterauth", "primaryauth"].contains(&self.name)
     }
 
     /// As it is written in a file, with `sentinel` where that belongs.
@@ -342,7 +350,7 @@ pub const DIRECTIVES: &[Directive] = &[
     used(
         "max-new-connections-per-cycle",
         "<count>",
-        Kind::Integer(1, 1000),
+        Kind::Integer(1, limits::ACCEPTS_PER_TURN as i64),
         "1000",
         "how many connections are accepted before the others get their turn",
     ),

@@ -14,7 +14,7 @@ pub struct ConfigError {
     pub included: bool,
     /// From 1. Lines of the command line count on behind those of the main file.
     pub line: usize,
-    /// The line without surrounding blanks.
+    /// The line without surrounding blanks, and without passwords.
     pub text: String,
     /// In the words that redis-sentinel uses.
     pub message: String,

@@ -10,6 +10,7 @@
 mod args;
 mod directives;
 mod error;
+mod masters;
 mod options;
 mod read;
 mod rewrite;

@@ -94,7 +94,7 @@ impl Default for ServerOptions {
             output_pubsub: OutputLimit::PUBSUB,
             output_normal: OutputLimit::NONE,
             query_buffer: 64 << 20,
-            accepts_per_turn: 1000,
+            accepts_per_turn: limits::ACCEPTS_PER_TURN,
             requirepass: Vec::new(),
             aclfile: String::new(),
             acllog_max_len: 128,

@@ -1,13 +1,12 @@
-//! From text to meaning. Plain directives act in the order of the file. `sentinel` lines are put aside and read afterwards:
-//! first those about the whole Sentinel, then the masters, then what is said about them; so their order does not matter.
+//! From text to meaning: the first walk. Plain directives act in the order of the file. `sentinel` lines are put aside, and
+//! read afterwards by the second walk, which is in `masters`.
 
-use super::directives::{self, Directive, Kind, Meaning, Scope};
+use super::directives::{self, Meaning, Scope};
 use super::error::{ConfigError, Fault};
+use super::masters::Masters;
 use super::options::ServerOptions;
-use super::statement::{self, Clause, NO_SUCH_MASTER, Statement};
-use crate::base::quote;
-use crate::core::{Addr, KnownPeer, MasterSnapshot, RunId, Settings, Snapshot};
-use std::collections::HashMap;
+use crate::base::{quote, secret};
+use crate::core::Snapshot;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -148,37 +147,64 @@ pub fn read(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+pub(super) enum Origin {
     Main,
     Included,
     Arguments,
 }
 
 /// A `sentinel` line put aside.
-struct Aside {
-    file: Rc<str>,
+pub(super) struct Aside {
+    pub file: Rc<str>,
     line: usize,
-    origin: Origin,
+    pub origin: Origin,
     /// It came through an `include`, be it one of the command line.
     included: bool,
     text: Vec<u8>,
-    words: Vec<Vec<u8>>,
+    pub words: Vec<Vec<u8>>,
 }
 
 impl Aside {
-    fn error(&self, fault: Fault) -> ConfigError {
+    pub fn error(&self, fault: Fault) -> ConfigError {
         ConfigError {
             file: self.file.as_ref().into(),
             included: self.included,
             line: self.line,
-            text: String::from_utf8_lossy(&self.text).into_owned(),
+            text: self.shown(),
             message: fault.message,
             hint: fault.hint,
         }
     }
 
+    /// The line as an error may show it.
+    fn shown(&self) -> String {
+        // Where a quote is not closed there are no words; what stands between blanks will do.
+        let between_blanks = || self.text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let words: Vec<&[u8]> = match self.words.as_slice() {
+            [] => between_blanks().collect(),
+            words => words.iter().map(Vec::as_slice).collect(),
+        };
+        let of_sentinel = words[0].eq_ignore_ascii_case(b"sentinel");
+        let names = if of_sentinel { 2 } else { 1 };
+        let row = words.get(names - 1).and_then(|name| directives::find(of_sentinel, name));
+        let parts: Vec<_> = match row {
+            Some(row) if row.name == "user" => words.iter().skip(2).map(|word| secret::shown_rule(word)).collect(),
+            Some(row) if row.holds_password() => {
+                let names = names + usize::from(row.scope == Scope::Master);
+                words.iter().skip(names).map(|_| secret::HIDDEN.into()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let open = words.len() - parts.len();
+        if parts.iter().zip(&words[open..]).all(|(part, word)| part.as_bytes() == *word) {
+            return String::from_utf8_lossy(&self.text).into_owned();
+        }
+        let parts = words[..open].iter().map(|word| String::from_utf8_lossy(word)).chain(parts);
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
     /// The place, for a note.
-    fn place(&self) -> String {
+    pub fn place(&self) -> String {
         match self.origin {
             Origin::Main => format!("line {}", self.line),
             Origin::Included => format!("line {} of {}", self.line, self.file),
@@ -317,337 +343,4 @@ pub(super) fn trim(line: &[u8]) -> &[u8] {
     let start = line.iter().position(|byte| !blank(byte)).unwrap_or(line.len());
     let end = line.iter().rposition(|byte| !blank(byte)).map_or(start, |last| last + 1);
     &line[start..end]
-}
-
-/// The second walk: the masters and what is known about them.
-#[derive(Default)]
-struct Masters {
-    snapshot: Snapshot,
-    /// Name to place in `snapshot.masters`.
-    places: HashMap<String, usize>,
-    /// What was said and by which line; to find lines that say a thing twice.
-    said: HashMap<(Option<usize>, Topic), usize>,
-    resolve: bool,
-    notes: Vec<String>,
-    checks: Vec<Check>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Topic {
-    Directive(&'static str),
-    Replica(String, u16),
-    Peer(RunId),
-    Rename(String),
-}
-
-/// What to do with a line that speaks of something already spoken of.
-enum Again {
-    /// It says the same, or the earlier one counts.
-    Skip,
-    /// It counts instead of the earlier one.
-    Replace,
-}
-
-impl Masters {
-    fn load(&mut self, lines: &[Aside]) -> Result<(), ConfigError> {
-        let phase = |line: &Aside| {
-            let row = line.words.get(1).and_then(|name| directives::find(true, name));
-            match row {
-                Some(row) if row.scope == Scope::Sentinel => 0,
-                Some(row) if row.name == "monitor" => 1,
-                _ => 2,
-            }
-        };
-        let phases: Vec<u8> = lines.iter().map(phase).collect();
-        self.said.reserve(lines.len());
-        for wanted in 0..3 {
-            for index in (0..lines.len()).filter(|&index| phases[index] == wanted) {
-                self.line(lines, index).map_err(|fault| lines[index].error(fault))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, lines: &[Aside], index: usize) -> Result<(), Fault> {
-        let line = &lines[index];
-        let words = &line.words;
-        if words.len() == 1 {
-            return Ok(());
-        }
-        let row = statement::row_of(words)?;
-        // An old form without id was never looked at, not even for its master.
-        let old_form = row.name == "known-sentinel" && words.len() == 5;
-        if row.scope == Scope::Master && row.name != "monitor" && !old_form {
-            let known = std::str::from_utf8(&words[2]).is_ok_and(|name| self.places.contains_key(name));
-            if !known {
-                return Err(Fault::new(NO_SUCH_MASTER));
-            }
-        }
-        let statement = Statement::parse(words)?;
-        self.doubt(line, row);
-        match statement {
-            Statement::Bare => {}
-            Statement::Useless(why) => self.notes.push(format!("{}: dropped {}: {why}", line.place(), row.full_name())),
-            Statement::Inert(_, row) => self.inert(line, row),
-            Statement::Monitor { master, host, port, quorum } => {
-                self.monitor(lines, index, master, host, port, quorum)?;
-            }
-            Statement::Of(master, clause) => {
-                let place = self.places[master];
-                self.clause(lines, index, place, row, clause)?;
-            }
-            _ => self.whole(lines, index, row, statement),
-        }
-        Ok(())
-    }
-
-    /// Says how a number was read that others might read differently.
-    fn doubt(&mut self, line: &Aside, row: &Directive) {
-        let last = line.words.last().expect("a line has words");
-        let is_epoch = row.name.ends_with("-epoch");
-        let number = match (row.kind, row.name) {
-            (Kind::Number, _) => last,
-            (Kind::Node, _) => &line.words[4],
-            _ => return,
-        };
-        let read = statement::number(number);
-        if is_epoch && read > Snapshot::EPOCH_LAST.into() {
-            let shown = String::from_utf8_lossy(number);
-            self.notes.push(format!(
-                "{}: {} '{shown}' is more than there can be and is read as {}: no election can be held any more. \
-                 Set the epochs of all Sentinels of the group back while all of them are stopped",
-                line.place(),
-                row.full_name(),
-                Snapshot::EPOCH_LAST
-            ));
-        } else if !statement::is_clean_number(number) {
-            let shown = String::from_utf8_lossy(number);
-            self.notes.push(format!("{}: {} '{shown}' is read as {read}", line.place(), row.full_name()));
-        }
-    }
-
-    fn inert(&mut self, line: &Aside, row: &Directive) {
-        self.notes.push(format!("{}: {} is ignored ({})", line.place(), row.full_name(), row.about));
-    }
-
-    /// A thing said twice. Where both lines say the same, one is enough. Where they differ, `conflict` tells what
-    /// redis-sentinel does within one file: `None` lets the later one count, a text is fatal. Between files and the command
-    /// line a later line always counts: an included file cannot be kept up to date by us, so the main file corrects it.
-    fn again(
-        &mut self,
-        lines: &[Aside],
-        key: (Option<usize>, Topic),
-        index: usize,
-        conflict: Option<&str>,
-    ) -> Result<Option<Again>, Fault> {
-        let Some(earlier) = self.said.insert(key.clone(), index) else { return Ok(None) };
-        let (before, now) = (&lines[earlier], &lines[index]);
-        if Statement::parse(&before.words) == Statement::parse(&now.words) {
-            self.notes.push(format!("{}: repeats {}; one is enough", now.place(), before.place()));
-            return Ok(Some(Again::Skip));
-        }
-        match conflict {
-            Some(text) if before.origin == now.origin && before.file == now.file => {
-                let hint = format!("{} said otherwise", before.place());
-                Err(Fault::with_hint(text, hint))
-            }
-            // A master moves; what the file saved is younger than a command line that never changes.
-            Some(_) if now.origin == Origin::Arguments => {
-                self.notes.push(format!("{}: {} says otherwise and counts", now.place(), before.place()));
-                self.said.insert(key, earlier);
-                Ok(Some(Again::Skip))
-            }
-            _ => {
-                self.notes.push(format!("{}: counts instead of {}", now.place(), before.place()));
-                Ok(Some(Again::Replace))
-            }
-        }
-    }
-
-    fn whole(&mut self, lines: &[Aside], index: usize, row: &'static Directive, statement: Statement<'_>) {
-        if let Statement::CurrentEpoch(epoch) = statement {
-            // The largest counts: an epoch never goes back.
-            self.snapshot.current_epoch = self.snapshot.current_epoch.max(epoch);
-            return;
-        }
-        let again = self.again(lines, (None, Topic::Directive(row.name)), index, None);
-        if matches!(again, Ok(Some(Again::Skip))) {
-            return;
-        }
-        let options = &mut self.snapshot.options;
-        match statement {
-            Statement::MyId(id) => self.snapshot.myid = Some(id),
-            Statement::DenyScriptsReconfig(yes) => options.deny_scripts_reconfig = yes,
-            Statement::ResolveHostnames(yes) => {
-                options.resolve_hostnames = yes;
-                self.resolve = yes;
-            }
-            Statement::AnnounceHostnames(yes) => options.announce_hostnames = yes,
-            Statement::AnnounceIp(text) => options.announce_ip = text.into(),
-            Statement::AnnouncePort(port) => options.announce_port = port,
-            Statement::SentinelUser(text) => options.sentinel_user = text.into(),
-            Statement::SentinelPass(bytes) => options.sentinel_pass = bytes.into(),
-            _ => unreachable!("the caller sorted the others out"),
-        }
-    }
-
-    fn monitor(
-        &mut self,
-        lines: &[Aside],
-        index: usize,
-        name: &str,
-        host: &str,
-        port: u16,
-        quorum: u32,
-    ) -> Result<(), Fault> {
-        let place = self.places.get(name).copied();
-        if let Some(place) = place {
-            let key = (Some(place), Topic::Directive("monitor"));
-            if let Some(Again::Replace) = self.again(lines, key, index, Some("Duplicate master name."))? {
-                self.resolvable(host)?;
-                let master = &mut self.snapshot.masters[place];
-                (master.host, master.port, master.settings.quorum) = (host.into(), port, quorum);
-            }
-            return Ok(());
-        }
-        self.resolvable(host)?;
-        let place = self.snapshot.masters.len();
-        self.places.insert(name.into(), place);
-        self.said.insert((Some(place), Topic::Directive("monitor")), index);
-        self.snapshot.masters.push(MasterSnapshot {
-            name: name.into(),
-            host: host.into(),
-            port,
-            settings: Settings::with_quorum(quorum),
-            config_epoch: 0,
-            leader_epoch: 0,
-            known_replicas: Vec::new(),
-            known_peers: Vec::new(),
-        });
-        Ok(())
-    }
-
-    /// Names are looked up while we run, not here; but without `resolve-hostnames` they never would be.
-    fn resolvable(&self, host: &str) -> Result<(), Fault> {
-        if statement::is_numeric(host) || (self.resolve && !host.is_empty()) {
-            return Ok(());
-        }
-        let hint = if host.is_empty() { "the host is empty" } else { "names need: sentinel resolve-hostnames yes" };
-        Err(Fault::with_hint("Can't resolve instance hostname.", hint))
-    }
-
-    fn clause(
-        &mut self,
-        lines: &[Aside],
-        index: usize,
-        place: usize,
-        row: &'static Directive,
-        clause: Clause<'_>,
-    ) -> Result<(), Fault> {
-        let line = &lines[index];
-        let (topic, conflict) = match clause {
-            Clause::KnownReplica(host, port) => {
-                self.resolvable(host)?;
-                (Topic::Replica(host.into(), port), None)
-            }
-            Clause::KnownSentinel(host, _, id) => {
-                self.resolvable(host)?;
-                (Topic::Peer(id), Some("Duplicate runid for sentinel."))
-            }
-            Clause::RenameCommand(old, _) => (
-                Topic::Rename(old.to_ascii_lowercase()),
-                Some("Same command renamed multiple times with rename-command."),
-            ),
-            Clause::RebootDownAfter(_) => (Topic::Directive("master-reboot-down-after-period"), None),
-            _ => (Topic::Directive(row.name), None),
-        };
-        let again = self.again(lines, (Some(place), topic), index, conflict)?;
-        if matches!(again, Some(Again::Skip)) {
-            return Ok(());
-        }
-        let master = &mut self.snapshot.masters[place];
-        let settings = &mut master.settings;
-        match clause {
-            Clause::DownAfter(ms) => settings.down_after = ms,
-            Clause::DownAfterRefused(ms) => settings.down_after_refused = ms,
-            Clause::PingPeriod(ms) => settings.ping_period = ms,
-            Clause::FailoverTimeout(ms) => settings.failover_timeout = ms,
-            Clause::ParallelSyncs(count) => settings.parallel_syncs = count,
-            Clause::RebootDownAfter(ms) => settings.reboot_down_after = ms,
-            Clause::NotificationScript(path) => {
-                settings.notification_script = path.into();
-                self.executable(line, path, "Notification script seems non existing or non executable.");
-            }
-            Clause::ClientReconfigScript(path) => {
-                settings.client_reconfig_script = path.into();
-                self.executable(line, path, "Client reconfiguration script seems non existing or non executable.");
-            }
-            Clause::AuthPass(bytes) => settings.auth_pass = bytes.into(),
-            Clause::AuthUser(text) => settings.auth_user = text.into(),
-            Clause::ConfigEpoch(epoch) => master.config_epoch = epoch,
-            Clause::LeaderEpoch(epoch) => master.leader_epoch = epoch,
-            Clause::KnownReplica(host, port) => {
-                // Under the old and the new spelling, or once in an included file: the same replica all the same.
-                if again.is_none() {
-                    master.known_replicas.push((host.into(), port));
-                }
-            }
-            Clause::KnownSentinel(host, port, run_id) => {
-                master.known_peers.retain(|peer| again.is_none() || peer.run_id != run_id);
-                master.known_peers.push(KnownPeer { host: host.into(), port, run_id });
-            }
-            Clause::RenameCommand(old, new) => {
-                settings.rename_commands.retain(|known, _| again.is_none() || !known.eq_ignore_ascii_case(old));
-                settings.rename_commands.insert(old.into(), new.into());
-            }
-        }
-        Ok(())
-    }
-
-    fn executable(&mut self, line: &Aside, path: &str, message: &str) {
-        if !path.is_empty() {
-            let error = line.error(Fault::new(message));
-            self.checks.push(Check { must: Must::BeExecutable, path: path.into(), error });
-        }
-    }
-
-    /// What cannot be judged line by line.
-    fn finish(self, notes: &mut Vec<String>) -> Snapshot {
-        let mut snapshot = self.snapshot;
-        let options = &snapshot.options;
-        let named = |master: &&MasterSnapshot| Addr::new(&master.host, master.port).is_named();
-        if options.resolve_hostnames
-            && !options.announce_hostnames
-            && let Some(master) = snapshot.masters.iter().find(named)
-        {
-            notes.push(format!(
-                "{}: resolve-hostnames without announce-hostnames: clients are told addresses as they are seen from \
-                 here, not names",
-                master.name
-            ));
-        }
-        for master in &mut snapshot.masters {
-            snapshot.current_epoch = snapshot.current_epoch.max(master.config_epoch);
-            let own = snapshot.myid;
-            let (name, host, port) = (&master.name, &master.host, master.port);
-            if master.settings.parallel_syncs == 0 {
-                notes.push(format!("{name}: parallel-syncs is 0, which counts as 1"));
-            }
-            master.known_peers.retain(|peer| {
-                let keep = Some(peer.run_id) != own;
-                if !keep {
-                    notes.push(format!("{name}: dropped a known-sentinel that has our own id"));
-                }
-                keep
-            });
-            master.known_replicas.retain(|replica| {
-                let keep = replica.0 != *host || replica.1 != port;
-                if !keep {
-                    notes.push(format!("{name}: dropped a known-replica that is the master itself"));
-                }
-                keep
-            });
-        }
-        snapshot
-    }
 }

@@ -56,6 +56,7 @@ impl Sentinel {
             leader: None,
             leader_epoch: epochs.1,
             voted_at: now,
+            voted_other: None,
             withdrawn_epoch: 0,
             durable_vote: Vote { leader: None, epoch: epochs.1 },
             odown: None,
@@ -102,6 +103,12 @@ impl Sentinel {
         let publish_period = self.tunables.publish_period;
         if let Some(master) = self.masters.get_mut(&id).filter(|master| master.config_epoch > 0) {
             master.hushed_until = Some(now + publish_period);
+        }
+        // For whom the file does not say. Where no configuration came of it, what somebody did with it may yet show.
+        if saved.leader_epoch > saved.config_epoch
+            && let Some(master) = self.masters.get_mut(&id)
+        {
+            master.voted_other = Some((saved.leader_epoch, now));
         }
         // A vote and no configuration: monitored anew, and stopped soon after.
         if saved.config_epoch == 0

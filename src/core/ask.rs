@@ -83,7 +83,7 @@ impl Sentinel {
     /// `SENTINEL IS-MASTER-DOWN-BY-ADDR`; `candidate` is `None` for `*` and for anything that is no run id.
     pub fn question(&mut self, now: Millis, host: &str, port: u16, epoch: u64, candidate: Option<RunId>) -> Answer {
         self.notice_gap(now);
-        let addr = Addr::new(host, port);
+        let addr = self.as_known(Addr::new(host, port));
         let nobody = Vote { leader: None, epoch: 0 };
         let mut answer = Answer { down: false, vote: nobody, vote_if_unsaved: nobody };
         let Some(master) = self.masters.values().find(|master| current_addr(master).same(&addr)) else {
@@ -133,10 +133,12 @@ impl Sentinel {
         owed.map(|peer| peer.echoed.map_or(Millis(0), |at| at + ECHO_GAP)).min()
     }
 
-    /// One vote per master and epoch, first come first served; never one that may not reach the disk.
+    /// One vote per master and epoch, first come first served; never one that may not reach the disk. The epoch may be an older
+    /// one than ours, as long as this master is not beyond it: when a machine with many masters dies, their elections are held
+    /// at once, each moves the epoch on, and none is to be lost by that.
     pub(super) fn vote(&mut self, now: Millis, id: MasterId, epoch: u64, candidate: RunId) {
         self.adopt_epoch(epoch);
-        let twice = self.planted(Plant::VoteTwice);
+        let (twice, own_timers) = (self.planted(Plant::VoteTwice), self.planted(Plant::OwnTimers));
         let given = self.planted(Plant::VotePerSentinel)
             && self.masters.values().any(|other| other.id != id && other.leader_epoch >= epoch);
         let Some(master) = self.masters.get_mut(&id) else { return };
@@ -145,7 +147,8 @@ impl Sentinel {
             // Whoever asked takes this for a final no in this epoch, so it must be one.
             master.withdrawn_epoch = master.withdrawn_epoch.max(epoch);
         }
-        if !fresh || self.current_epoch > epoch || epoch <= master.withdrawn_epoch {
+        let oldest = if own_timers { self.current_epoch } else { self.oldest_epoch.max(master.config_epoch + 1) };
+        if !fresh || epoch < oldest || epoch <= master.withdrawn_epoch {
             return;
         }
         let other = candidate != self.identity.myid;
@@ -153,13 +156,14 @@ impl Sentinel {
         master.leader_epoch = epoch;
         master.voted_at = now;
         if other {
+            master.voted_other = Some((epoch, now));
             master.attempt = Some(now + self.random.below(DESYNC));
             master.retry_at = None;
             master.delay_logged = false;
         }
         self.out.mark_dirty();
         self.out.event(Level::Warning, "+vote-for-leader", format!("{candidate} {epoch}"));
-        if other && !self.planted(Plant::OwnTimers) {
+        if other && !own_timers {
             self.give_way(now, id, epoch);
         }
     }

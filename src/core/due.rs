@@ -59,6 +59,9 @@ impl Sentinel {
     /// A master is gone.
     pub(super) fn unplan(&mut self, master: &Master) {
         self.agenda.remove(&(master.due, master.id));
+        if let Some(at) = master.armed {
+            self.deadlines.remove(&(at, master.id));
+        }
     }
 
     /// Looks at the masters that are due, or at `all`.
@@ -100,6 +103,8 @@ impl Sentinel {
     /// What the old way, a look at everybody, would find at this moment beyond what is due: nothing.
     pub(super) fn check_agenda(&mut self, now: Millis) {
         assert_eq!(self.agenda.len(), self.masters.len());
+        let armed = self.masters.values().filter(|master| master.armed.is_some()).count();
+        assert_eq!(self.deadlines.len(), armed, "a wake-up that nobody stands by");
         let left_out: Vec<MasterId> = self.masters.values().filter(|master| master.due > now).map(|m| m.id).collect();
         for id in left_out {
             let due = self.masters[&id].due;

@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 const BACK_OFF_SLOTS: u64 = 5;
 /// A forced failover looks this often for an epoch of its own.
 const FORCED_TRIES: u32 = 3;
+/// Out of so many epochs one is drawn for a failover that is forced where no majority can be asked: hardly ever the one that
+/// another draws who does the same, and nowhere near those of elections that are held meanwhile.
+const EPOCHS_APART: u64 = 1 << 20;
 /// `SENTINEL SIMULATE-FAILURE crash-after-election`.
 const CRASH_AFTER_ELECTION: u32 = 1;
 /// The exit code of a simulated failure.
@@ -150,7 +153,7 @@ impl Sentinel {
     /// A new epoch, our own vote in it, and the question to everybody.
     pub(super) fn start_failover(&mut self, now: Millis, id: MasterId, cause: Cause) {
         let desync = self.random.below(DESYNC);
-        let Some(epoch) = self.fresh_epoch() else {
+        let Some(epoch) = self.fresh_epoch(0) else {
             // As after an attempt, so that this is looked at again when the next one would be.
             if let Some(master) = self.masters.get_mut(&id) {
                 (master.attempt, master.retry_at, master.delay_logged) = (Some(now + desync), None, false);
@@ -171,6 +174,7 @@ impl Sentinel {
             forced: cause == Cause::Forced,
             handover: (cause == Cause::Coordinated).then(Handover::default),
             tries: 1,
+            apart: false,
             step: Step::WaitStart,
             changed: now,
             orders: (0, now),
@@ -261,35 +265,53 @@ impl Sentinel {
                 return true;
             }
             if waited >= patience {
-                self.next_epoch(now, id);
+                self.next_epoch(now, id, false);
             }
             return false;
         }
         let connected = |peer: &&Peer| self.links[&peer.link].cmd.is_up();
         let all_answered = master.peers.values().filter(connected).all(|peer| peer.answered >= Some(epoch));
-        if all_answered || waited >= self.slot(master) || self.planted(Plant::ForceWithoutOwnEpoch) {
-            self.elected(now, id);
-            return true;
+        let careless = self.planted(Plant::ForceWithoutOwnEpoch);
+        if !all_answered && waited < self.slot(master) && !careless {
+            return false;
         }
-        false
+        // A majority behind us can be behind nobody else in this epoch. Without one, others may be electing in it.
+        let nobody_elses = failover.apart || master.votes_for(me, epoch) >= majority(master);
+        if !nobody_elses && !careless && !self.planted(Plant::ForceAmongOthers) {
+            self.next_epoch(now, id, true);
+            return false;
+        }
+        self.elected(now, id);
+        true
     }
 
-    /// An epoch in which nobody has voted yet. There is none after the last, and to begin again at 0 would let everybody vote
-    /// twice.
-    fn fresh_epoch(&mut self) -> Option<u64> {
-        if self.current_epoch >= Snapshot::EPOCH_LAST {
+    /// An epoch in which nobody has voted yet, `leap` beyond the next one. There is none after the last, and to begin again at 0
+    /// would let everybody vote twice.
+    fn fresh_epoch(&mut self, leap: u64) -> Option<u64> {
+        let left = Snapshot::EPOCH_LAST.saturating_sub(self.current_epoch);
+        if left == 0 {
             let text = "The epochs are used up, so no failover can be voted for: the file of this Sentinel, or a peer, named \
                         one that no election can have led to";
             self.out.log(Level::Warning, text.to_owned());
             return None;
         }
-        self.current_epoch += 1;
+        self.current_epoch += left.min(1 + leap);
         Some(self.current_epoch)
     }
 
-    fn next_epoch(&mut self, now: Millis, id: MasterId) {
-        let Some(epoch) = self.fresh_epoch() else { return self.abort(now, id, "-failover-abort-not-elected") };
+    /// Forced, and the epoch tried is not ours: another, the next or one far from where anybody else may be.
+    fn next_epoch(&mut self, now: Millis, id: MasterId, apart: bool) {
+        let leap = if apart { 1 + self.random.below(EPOCHS_APART) } else { 0 };
+        let Some(epoch) = self.fresh_epoch(leap) else { return self.abort(now, id, "-failover-abort-not-elected") };
+        if apart {
+            let text = format!(
+                "{} is failed over by force without a majority behind it: the epochs in which others may be electing are left out",
+                self.out.master(&self.masters[&id])
+            );
+            self.out.log(Level::Notice, text);
+        }
         let Some(failover) = self.masters.get_mut(&id).and_then(|master| master.failover.as_mut()) else { return };
+        failover.apart |= apart;
         failover.epoch = epoch;
         failover.changed = now;
         failover.tries += 1;

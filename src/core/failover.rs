@@ -58,6 +58,8 @@ pub struct Failover {
     pub handover: Option<Handover>,
     /// Epochs tried; only a forced failover tries more than one.
     pub tries: u32,
+    /// The epoch was drawn apart from all that a majority may use without us.
+    pub apart: bool,
     pub step: Step,
     /// When the step was entered.
     pub changed: Millis,

@@ -76,20 +76,19 @@ impl Sentinel {
 
     /// The best replica; of a coordinated failover, the best of those that the master names and that are in step with it.
     pub(super) fn best_candidate(&self, now: Millis, master: &Master, coordinated: bool) -> Option<ReplicaId> {
+        let listed = if coordinated { self.listed(master) } else { Vec::new() };
         let in_step = |id: &ReplicaId| {
             let replica = &master.replicas[id];
-            replica.link_up && !replica.first_sync && self.as_listed(master, &replica.node.addr).is_some()
+            let is_named = || listed.iter().any(|listed| listed.same(&replica.node.addr));
+            replica.link_up && !replica.first_sync && is_named()
         };
         self.candidates(now, master).into_iter().find(|id| !coordinated || in_step(id))
     }
 
-    /// The replica's address as the master spells it, which is how FAILOVER wants to hear it.
-    fn as_listed(&self, master: &Master, replica: &Addr) -> Option<Addr> {
-        let report = InfoReport::parse(&master.node.info.as_ref()?.text);
-        report.replicas.into_iter().find(|listed| {
-            let ip = listed.ip.or_else(|| self.known_names.get(&listed.host).copied());
-            Addr { ip, ..listed.clone() }.same(replica)
-        })
+    /// The addresses of the replicas as the master spells them, which is how FAILOVER wants to hear one.
+    fn listed(&self, master: &Master) -> Vec<Addr> {
+        let text = master.node.info.as_ref().map_or(&b""[..], |info| &info.text);
+        InfoReport::parse(text).replicas.into_iter().map(|addr| self.as_known(addr)).collect()
     }
 
     /// `SendReplicaofNoOne`: the order, as soon as the master can hear it.
@@ -110,8 +109,8 @@ impl Sentinel {
             self.enter(now, id, Step::WaitPromotion { promoted });
             return true;
         }
-        let replica = master.replicas.get(&promoted);
-        let Some(target) = replica.and_then(|replica| self.as_listed(master, &replica.node.addr)) else {
+        let meant = |listed: &Addr| master.replicas.get(&promoted).is_some_and(|node| listed.same(&node.node.addr));
+        let Some(target) = self.listed(master).into_iter().find(meant) else {
             let text = format!("{} has lost the replica to hand over to", self.out.master(master));
             self.out.log(Level::Warning, text);
             return self.end_handover(now, id, "-failover-abort-no-good-slave");

@@ -9,6 +9,8 @@ use super::snapshot::Snapshot;
 use super::{EPOCH_STRIDE, Plant, Sentinel, current_addr};
 use crate::base::{Millis, quote};
 
+/// The channel on which Sentinels greet each other, at servers and at each other.
+pub const HELLO_CHANNEL: &[u8] = b"__sentinel__:hello";
 /// Peers of one master; a group has a handful, and whoever announces more is inventing them.
 const PEERS_MAX: usize = 256;
 
@@ -167,7 +169,7 @@ impl Sentinel {
     fn is_our_address(&self, addr: &Addr) -> bool {
         let port = if self.options.announce_port == 0 { self.identity.port } else { self.options.announce_port };
         let host = if self.options.announce_ip.is_empty() {
-            addr.ip.is_some_and(|ip| self.local_ips.contains(&ip))
+            addr.ip.is_some_and(|ip| self.local_ips.contains_key(&ip))
         } else {
             *addr.host == *self.options.announce_ip
         };
@@ -190,7 +192,8 @@ impl Sentinel {
     fn find_or_add_peer(&mut self, now: Millis, id: MasterId, hello: &Hello) -> Option<PeerId> {
         let master = self.masters.get(&id)?;
         let known = master.peers.values().find(|peer| peer.run_id == hello.run_id);
-        if let Some(peer) = known.filter(|peer| peer.addr.same(&hello.addr)) {
+        let stayed = |peer: &&Peer| peer.addr.same(&hello.addr) && !self.is_linked_elsewhere(hello);
+        if let Some(peer) = known.filter(stayed) {
             let peer = peer.id;
             // Another may live there under a name that meant nothing when the two were met.
             if master.peers.values().any(|other| other.id != peer && other.addr.same(&hello.addr)) {
@@ -215,7 +218,7 @@ impl Sentinel {
             self.move_peer(now, id, hello);
         } else {
             self.drop_squatters(&hello.addr, hello.run_id);
-            self.add_peer(now, id, hello.run_id, &hello.addr);
+            self.add_peer(now, id, hello);
         }
         self.save_soon();
         let peer = self.masters.get(&id)?.peers.values().find(|peer| peer.run_id == hello.run_id)?;
@@ -234,15 +237,26 @@ impl Sentinel {
         }
     }
 
+    /// The link to this peer, made for another master, goes to another address.
+    fn is_linked_elsewhere(&self, hello: &Hello) -> bool {
+        let link = self.peer_links.get(&hello.run_id).map(|link| &self.links[link]);
+        // A name that was not looked up yet may mean that very address.
+        hello.addr.ip.is_some() && link.is_some_and(|link| !link.addr.same(&hello.addr))
+    }
+
     /// A peer that we had not heard of for this master.
-    fn add_peer(&mut self, now: Millis, id: MasterId, run_id: RunId, addr: &Addr) {
-        let peer = self.insert_peer(now, id, run_id, addr);
+    fn add_peer(&mut self, now: Millis, id: MasterId, hello: &Hello) {
+        let peer = self.insert_peer(now, id, hello.run_id, &hello.addr);
         let Some(master) = self.masters.get(&id) else { return };
         let text = self.out.peer(master, &master.peers[&peer]);
         self.out.event(Level::Notice, "+sentinel", text);
         self.reconsider(id);
-        // A peer already linked for another master need not wait for a new connection to be greeted.
-        self.hello_to_peer(now, id, peer);
+        if self.is_linked_elsewhere(hello) {
+            self.move_peer(now, id, hello);
+        } else {
+            // A peer already linked for another master need not wait for a new connection to be greeted.
+            self.hello_to_peer(now, id, peer);
+        }
     }
 
     /// The same without a word about it: the file knew it.
@@ -329,14 +343,17 @@ impl Sentinel {
         self.leave_link(peer.link, id);
     }
 
-    /// A larger epoch anywhere is ours from now on.
     /// Whether elections can have led there from what we know.
     pub(super) fn is_credible(&self, epoch: u64) -> bool {
         epoch <= self.current_epoch.saturating_add(EPOCH_STRIDE).min(Snapshot::EPOCH_LAST)
     }
 
+    /// A larger epoch anywhere is ours from now on.
     pub(super) fn adopt_epoch(&mut self, epoch: u64) {
         if epoch > self.current_epoch {
+            if self.current_epoch == 0 {
+                self.oldest_epoch = epoch;
+            }
             self.current_epoch = epoch;
             self.out.mark_dirty();
             self.out.event(Level::Warning, "+new-epoch", epoch.to_string());

@@ -154,7 +154,7 @@ impl Sentinel {
             let text = self.out.master(master);
             self.out.event(Level::Notice, "+reboot", text);
         }
-        self.take_replicas(now, id, &report, first);
+        self.take_replicas(now, id, &report);
 
         let Some(master) = self.masters.get_mut(&id) else { return };
         let Some(role) = report.is_master.map(role_of) else { return };
@@ -185,9 +185,9 @@ impl Sentinel {
         self.act(now, id);
     }
 
-    /// Replicas that the master names and we do not know yet. The first INFO after a RESET also ends the memory
-    /// of those it does not name.
-    fn take_replicas(&mut self, now: Millis, id: MasterId, report: &InfoReport, first: bool) {
+    /// Replicas that the master names and we do not know yet. Outside of a failover this also ends the memory of those that
+    /// were known before a RESET and that it does not name.
+    fn take_replicas(&mut self, now: Millis, id: MasterId, report: &InfoReport) {
         for addr in &report.replicas {
             let Some(addr) = &self.locate(addr.clone()) else { continue };
             let Some(master) = self.masters.get_mut(&id) else { return };
@@ -213,13 +213,11 @@ impl Sentinel {
                 self.add_replica(now, id, addr.clone());
             }
         }
-        if first && report.is_master == Some(true) {
-            let Some(master) = self.masters.get(&id) else { return };
-            if master.failover.is_none() {
-                let hidden: Vec<ReplicaId> = master.replicas.values().filter(|r| r.hidden).map(|r| r.id).collect();
-                for replica in hidden {
-                    self.drop_replica(id, replica);
-                }
+        let Some(master) = self.masters.get(&id) else { return };
+        if report.is_master == Some(true) && master.failover.is_none() {
+            let hidden: Vec<ReplicaId> = master.replicas.values().filter(|r| r.hidden).map(|r| r.id).collect();
+            for replica in hidden {
+                self.drop_replica(id, replica);
             }
         }
     }
@@ -314,10 +312,12 @@ impl Sentinel {
     fn replica_says_master(&mut self, now: Millis, id: MasterId, replica: ReplicaId) {
         let master = &self.masters[&id];
         let node = &master.replicas[&replica];
-        match master.failover.as_ref().map(|failover| failover.step) {
-            Some(Step::WaitPromotion { promoted }) if promoted == replica => return self.promoted(now, id),
-            Some(step) if step.promoted() == Some(replica) => return,
-            _ => {}
+        if let Some(failover) = &master.failover {
+            // The others are told by it whom to follow; the master of before, which may look well, is nobody to turn to.
+            if failover.step == (Step::WaitPromotion { promoted: replica }) {
+                self.promoted(now, id);
+            }
+            return;
         }
         // Others may know a newer master than we: give their hello the time to reach us.
         let grace = self.tunables.publish_period.saturating_mul(4);

@@ -57,6 +57,8 @@ impl Sentinel {
             }
         }
         assert_eq!(used.len(), self.links.len(), "a link that nobody uses");
+        let from = self.links.values().filter(|link| link.local_ip.is_some()).count();
+        assert_eq!(self.local_ips.values().sum::<usize>(), from, "an address of ours that no link has");
         for (conn, &(link, _)) in &self.conns {
             let link = self.links.get(&link).expect("a connection of a link that is gone");
             assert!(link.cmd.id() == Some(*conn) || link.pubsub.id() == Some(*conn));

@@ -1,6 +1,7 @@
 //! Links: dialling, dropping, and the one way to send a command.
 
 use super::effect::{ConnKind, Level};
+use super::hello::HELLO_CHANNEL;
 use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
 use super::input::Gone;
 use super::model::{Conn, Expect, Link, Owner, Told};
@@ -12,12 +13,8 @@ use crate::base::Millis;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-/// The channel of hello messages.
-pub(super) const HELLO_CHANNEL: &[u8] = b"__sentinel__:hello";
 /// Unanswered commands a link may carry for each instance that shares it.
 const PENDING_PER_SHARER: usize = 100;
-/// Own addresses remembered; a machine has a few.
-const LOCAL_IPS_MAX: usize = 64;
 /// A dial that is neither accepted nor refused is given up after this many ms: the kernel would go on for two
 /// minutes, with growing pauses in which a healed network is not noticed.
 const DIAL_PATIENCE: u64 = 3_000;
@@ -45,8 +42,8 @@ impl Link {
             peer_save: Measured::default(),
             cmd_dialled: None,
             pubsub_dialled: None,
-            cmd_free_redial: false,
-            pubsub_free_redial: false,
+            cmd_never_lost: true,
+            pubsub_never_lost: true,
             welcomes_lost: 0,
             refusals: None,
             pubsub_heard: now,
@@ -160,7 +157,18 @@ impl Sentinel {
         }
         self.hang_up(id, ConnKind::Command);
         self.hang_up(id, ConnKind::PubSub);
-        self.links.remove(&id);
+        let link = self.links.remove(&id);
+        self.forget_local(link.and_then(|link| link.local_ip));
+    }
+
+    /// One link less whose last connection was made from this address of ours.
+    fn forget_local(&mut self, ip: Option<IpAddr>) {
+        let Some(ip) = ip else { return };
+        let links = self.local_ips.get_mut(&ip).expect("every link with an address of ours is counted");
+        *links -= 1;
+        if *links == 0 {
+            self.local_ips.remove(&ip);
+        }
     }
 
     /// Closes one connection from our side.
@@ -377,10 +385,9 @@ impl Sentinel {
             ConnKind::PubSub => link.pubsub_established = true,
             ConnKind::Command => {
                 link.cmd = Conn::Up { conn, since: now };
-                link.local_ip = Some(local);
-                if self.local_ips.len() < LOCAL_IPS_MAX {
-                    self.local_ips.insert(local);
-                }
+                let before = link.local_ip.replace(local);
+                *self.local_ips.entry(local).or_default() += 1;
+                self.forget_local(before);
                 self.greet(now, id);
                 // A failover may have waited for just this connection.
                 self.touch_owner(now, id);
@@ -391,27 +398,24 @@ impl Sentinel {
     pub(super) fn closed(&mut self, now: Millis, conn: ConnId, why: &Gone) {
         let Some((id, kind)) = self.conns.remove(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
-        let attempt = match kind {
-            ConnKind::Command => !link.cmd.is_up(),
-            ConnKind::PubSub => !link.pubsub_established,
+        let (attempt, dialled) = match kind {
+            ConnKind::Command => (!link.cmd.is_up(), link.cmd_dialled),
+            ConnKind::PubSub => (!link.pubsub_established, link.pubsub_dialled),
         };
-        if kind == ConnKind::Command && !attempt && !link.cmd_free_redial {
-            link.welcomes_lost = link.welcomes_lost.saturating_add(1);
+        let lasted = !attempt && dialled.is_some_and(|at| at + self.tunables.ping_period <= now);
+        if kind == ConnKind::Command && !attempt {
+            link.welcomes_lost = if lasted { 0 } else { link.welcomes_lost.saturating_add(1) };
         }
         let refused = *why == Gone::Refused;
         if attempt && refused && kind == ConnKind::Command {
             link.note_refusal(now);
         }
-        let (channel, free) = match kind {
-            ConnKind::Command => {
-                link.cmd = Conn::Down;
-                ("-cmd-link-reconnection", std::mem::take(&mut link.cmd_free_redial))
-            }
-            ConnKind::PubSub => {
-                link.pubsub = Conn::Down;
-                ("-pubsub-link-reconnection", std::mem::take(&mut link.pubsub_free_redial))
-            }
+        let (side, never_lost, channel) = match kind {
+            ConnKind::Command => (&mut link.cmd, &mut link.cmd_never_lost, "-cmd-link-reconnection"),
+            ConnKind::PubSub => (&mut link.pubsub, &mut link.pubsub_never_lost, "-pubsub-link-reconnection"),
         };
+        *side = Conn::Down;
+        let at_once = !attempt && (std::mem::take(never_lost) || lasted);
         let why = match why {
             Gone::Refused => "Connection refused",
             Gone::Other(text) => text,
@@ -424,8 +428,9 @@ impl Sentinel {
         if attempt && !refused {
             self.end_refusals(id);
         }
-        if free {
-            // The first loss of a good connection is redialled at once: most are a restart or a CLIENT KILL.
+        if at_once {
+            // Most are a restart or a CLIENT KILL. But a node that answers and then hangs up, again and again, is dialled once a
+            // period and not as fast as the wire carries it.
             self.dial(now, id, kind);
         }
         self.touch_owner(now, id);

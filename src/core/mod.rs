@@ -45,7 +45,7 @@ mod switch;
 
 pub use effect::{ConnKind, Effect, Level};
 pub use failover::{Failover, Step};
-pub use hello::Hello;
+pub use hello::{HELLO_CHANNEL, Hello};
 pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
 pub use info::InfoReport;
 pub use input::{Gone, Input};
@@ -64,8 +64,7 @@ use crate::base::{Millis, Random};
 use doubts::Claims;
 use outbox::Outbox;
 use script::ScriptQueue;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// How far the epochs of others may be ahead of ours. No group ever holds so many elections, and with one forged epoch
@@ -76,7 +75,7 @@ const EPOCH_STRIDE: u64 = 1 << 40;
 const GATHER: u64 = 100;
 /// A failed save is tried again after this many ms.
 const SAVE_RETRY: u64 = 1_000;
-/// A save that takes longer than so many ms is a standstill, which nobody is blamed for.
+/// A save that takes longer than so many ms, or a turn that comes so much too late, is a standstill, which nobody is blamed for.
 const STANDSTILL: u64 = 100;
 /// Where it would find nothing the cron stays away, but no longer than so many ms and this part of the gap that makes a TILT:
 /// a sleep is part of the gap when the process stands still in it.
@@ -90,6 +89,8 @@ pub struct Sentinel {
     options: Options,
     tunables: Tunables,
     current_epoch: u64,
+    /// In epochs before this one no vote is given: those of before our start, or before the first that we heard of.
+    oldest_epoch: u64,
     /// The epoch that is on disk; it differs only while saves fail.
     durable_epoch: u64,
     masters: BTreeMap<MasterId, Master>,
@@ -108,8 +109,8 @@ pub struct Sentinel {
     last_cron: Millis,
     /// The next moment for the cron. Where it would find nothing, it is passed over.
     next_cron: Millis,
-    /// Wake-ups of masters; an entry that its master no longer stands by (`Master::armed`) is void.
-    deadlines: BinaryHeap<Reverse<(Millis, MasterId)>>,
+    /// The wake-ups of masters (`Master::armed`).
+    deadlines: BTreeSet<(Millis, MasterId)>,
     /// All masters by the moment before which the cron need not look at them (`Master::due`).
     agenda: BTreeSet<(Millis, MasterId)>,
     /// An empty list, kept for its memory.
@@ -126,8 +127,8 @@ pub struct Sentinel {
     last_save: (Millis, Millis),
     scripts: ScriptQueue,
     simulate_failure: u32,
-    /// Our own addresses, as seen on links: what our hello may say.
-    local_ips: BTreeSet<IpAddr>,
+    /// Our own addresses: from which, and for how many links, the last connection was made. They are what our hello may say.
+    local_ips: BTreeMap<IpAddr, usize>,
     /// How our last hello began.
     own_words: Vec<u8>,
     /// When a hello with our own id from another address was last reported.
@@ -148,6 +149,7 @@ impl Sentinel {
             options: snapshot.options.clone(),
             tunables: Tunables::default(),
             current_epoch: snapshot.current_epoch,
+            oldest_epoch: snapshot.current_epoch,
             durable_epoch: snapshot.current_epoch,
             masters: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -161,7 +163,7 @@ impl Sentinel {
             last_id: 0,
             last_cron: now,
             next_cron: now,
-            deadlines: BinaryHeap::new(),
+            deadlines: BTreeSet::new(),
             agenda: BTreeSet::new(),
             looked_at: Vec::new(),
             tilt: None,
@@ -172,7 +174,7 @@ impl Sentinel {
             last_save: (Millis(0), Millis(0)),
             scripts: ScriptQueue::default(),
             simulate_failure: 0,
-            local_ips: BTreeSet::new(),
+            local_ips: BTreeMap::new(),
             own_words: Vec::new(),
             own_id_reported: None,
             no_hello_reported: None,
@@ -205,17 +207,13 @@ impl Sentinel {
     /// Does everything that is due at `now`: the cron and the exact deadlines. Cheap when nothing is.
     pub fn tick(&mut self, now: Millis) {
         self.notice_gap(now);
-        while let Some(&Reverse((at, id))) = self.deadlines.peek() {
-            if at > now {
-                break;
-            }
-            self.deadlines.pop();
-            if let Some(master) = self.masters.get_mut(&id)
-                && master.armed == Some(at)
-            {
+        while self.deadlines.first().is_some_and(|&(at, _)| at <= now)
+            && let Some((_, id)) = self.deadlines.pop_first()
+        {
+            if let Some(master) = self.masters.get_mut(&id) {
                 master.armed = None;
-                self.act(now, id);
             }
+            self.act(now, id);
         }
         if self.save_retry.is_some_and(|at| at <= now) {
             self.save_retry = Some(now + SAVE_RETRY);
@@ -245,8 +243,12 @@ impl Sentinel {
         self.run_scripts(now);
     }
 
-    /// Every entrance passes here, so that nothing is judged after a gap before TILT is seen.
+    /// Every entrance passes here, so that nothing is judged after a gap before TILT is seen, nor by what waits unread since
+    /// then: whoever comes first after a standstill speaks before the others are heard.
     fn notice_gap(&mut self, now: Millis) {
+        if now.since(self.heard_at) > STANDSTILL {
+            self.excuse_silence(now, now.since(self.heard_at.max(self.next_wakeup())));
+        }
         self.heard_at = self.heard_at.max(now);
         let gap = now.since(self.last_cron);
         if gap <= self.tunables.tilt_trigger {
@@ -269,7 +271,7 @@ impl Sentinel {
     /// When `tick` wants to be called next.
     #[must_use]
     pub fn next_wakeup(&self) -> Millis {
-        let deadline = self.deadlines.peek().map(|&Reverse((at, _))| at);
+        let deadline = self.deadlines.first().map(|&(at, _)| at);
         [deadline, self.gathered_at()].into_iter().flatten().fold(self.cron_at(), Millis::min)
     }
 
@@ -355,9 +357,9 @@ impl Sentinel {
         }
     }
 
-    /// We stood still for so long, in a save: nobody could be heard, and the PINGs of its turn leave only now. That was our
-    /// silence and not theirs; the votes that were to be asked for have not had their time either. What a usual disk takes is
-    /// not worth it.
+    /// We stood still for so long, in a save or because we were not let run: nobody could be heard, and the PINGs of a turn
+    /// that saves leave only now. That was our silence and not theirs; the votes that were to be asked for, and the offsets,
+    /// have not had their time either. What a usual disk takes is not worth it.
     fn excuse_silence(&mut self, now: Millis, stood: u64) {
         if stood <= STANDSTILL {
             return;
@@ -366,8 +368,12 @@ impl Sentinel {
         for link in self.links.values_mut() {
             (link.active_ping, link.last_ok) = (link.active_ping.map(later), later(link.last_ok));
         }
-        for failover in self.masters.values_mut().filter_map(|master| master.failover.as_mut()) {
-            if failover.step == Step::WaitStart {
+        for master in self.masters.values_mut() {
+            master.rebooted = master.rebooted.map(later);
+            master.node.role_reported_at = later(master.node.role_reported_at);
+            if let Some(failover) = &mut master.failover
+                && matches!(failover.step, Step::WaitStart | Step::SelectReplica)
+            {
                 failover.changed = later(failover.changed);
             }
         }
@@ -414,8 +420,10 @@ impl Sentinel {
     fn arm(&mut self, id: MasterId, at: Millis) {
         let Some(master) = self.masters.get_mut(&id) else { return };
         if master.armed.is_none_or(|armed| at < armed) {
-            master.armed = Some(at);
-            self.deadlines.push(Reverse((at, id)));
+            if let Some(later) = master.armed.replace(at) {
+                self.deadlines.remove(&(later, id));
+            }
+            self.deadlines.insert((at, id));
         }
     }
 }

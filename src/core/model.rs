@@ -78,6 +78,9 @@ pub struct Master {
     pub leader: Option<RunId>,
     pub leader_epoch: u64,
     pub voted_at: Millis,
+    /// The last vote that another got from us: its epoch, and when. What that one has done in it may only show when we seek
+    /// votes ourselves. After a restart, when we came to know of it.
+    pub voted_other: Option<(u64, Millis)>,
     /// No vote is given in epochs up to this one: a vote in it did not reach the disk, or was refused because saves
     /// fail, and whoever asked may rely on that.
     pub withdrawn_epoch: u64,
@@ -255,10 +258,10 @@ pub struct Link {
     pub peer_save: Measured,
     pub cmd_dialled: Option<Millis>,
     pub pubsub_dialled: Option<Millis>,
-    /// The next drop of the connection is redialled at once.
-    pub cmd_free_redial: bool,
-    pub pubsub_free_redial: bool,
-    /// So many command connections in a row were accepted and lost again before a PING was answered.
+    /// No connection of this kind was lost yet. The first loss is made good at once, and so is any of one that has lasted.
+    pub cmd_never_lost: bool,
+    pub pubsub_never_lost: bool,
+    /// So many command connections in a row were accepted and lost again within a ping period.
     pub welcomes_lost: u32,
     /// There are some while the command connection is refused.
     pub refusals: Option<Box<Refusals>>,
@@ -267,7 +270,7 @@ pub struct Link {
     pub pubsub_established: bool,
     /// Replies that the Pub/Sub connection still owes before the one to SUBSCRIBE.
     pub pubsub_opening: u8,
-    /// Our address on the command connection.
+    /// Our address on the command connection, or on the last one that there was.
     pub local_ip: Option<std::net::IpAddr>,
     /// A refused command (NOAUTH and the like) was said in the log.
     pub refusal_logged: bool,

@@ -16,18 +16,23 @@ const NAMES_MAX: usize = 4_096;
 
 impl Sentinel {
     /// The address with what is known about its name. `None` when it is a name and names are not allowed.
-    pub(super) fn locate(&mut self, mut addr: Addr) -> Option<Addr> {
+    pub(super) fn locate(&mut self, addr: Addr) -> Option<Addr> {
         if addr.ip.is_some() {
             return Some(addr);
         }
         if !self.options.resolve_hostnames {
             return None;
         }
-        addr.ip = self.known_names.get(&addr.host).copied();
+        let addr = self.as_known(addr);
         if addr.ip.is_none() {
             self.look_up(&addr);
         }
         Some(addr)
+    }
+
+    /// The same, without anything being looked up for it.
+    pub(super) fn as_known(&self, addr: Addr) -> Addr {
+        Addr { ip: addr.ip.or_else(|| self.known_names.get(&addr.host).copied()), ..addr }
     }
 
     pub(super) fn look_up(&mut self, addr: &Addr) {

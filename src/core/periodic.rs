@@ -2,9 +2,9 @@
 
 use super::Sentinel;
 use super::failover::Step;
-use super::hello;
+use super::hello::{self, HELLO_CHANNEL};
 use super::ids::{LinkId, MasterId, PeerId, ReplicaId};
-use super::link::{HELLO_CHANNEL, renamed};
+use super::link::renamed;
 use super::model::{Expect, Master, Owner, Reconf, Replica, Role};
 use super::progress::LONGEST_PAUSE;
 use crate::base::Millis;

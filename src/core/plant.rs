@@ -26,6 +26,8 @@ pub enum Plant {
     IgnoreRank,
     /// `SENTINEL FAILOVER` goes ahead without making sure that nobody else uses its epoch.
     ForceWithoutOwnEpoch,
+    /// … or, where no majority can be asked, in the next epoch, which may be that majority's.
+    ForceAmongOthers,
     /// A higher config epoch for the address that we have already is not saved.
     SameAddressInMemory,
     /// A hello with a lower config epoch is believed, too.

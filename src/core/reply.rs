@@ -1,9 +1,8 @@
 //! What comes back on the links.
 
 use super::effect::Level;
-use super::hello::Heard;
+use super::hello::{HELLO_CHANNEL, Heard};
 use super::ids::{ConnId, LinkId, MasterId, PeerId, RunId};
-use super::link::HELLO_CHANNEL;
 use super::model::{Conn, Expect, Owner};
 use super::{Plant, Sentinel};
 use crate::base::Millis;
@@ -21,6 +20,8 @@ impl Sentinel {
                 self.out.log(Level::Warning, text);
             }
             self.hang_up(id, super::ConnKind::Command);
+            // As with a loss: from here on the silence may count, and be over sooner than anybody was to be woken for it.
+            self.touch_owner(now, id);
             return;
         };
         link.refusals = None;
@@ -140,7 +141,6 @@ impl Sentinel {
         if ok && !(deaf && matches!(link.owner, Owner::Master(_))) {
             link.last_ok = now;
             link.active_ping = None;
-            (link.cmd_free_redial, link.welcomes_lost) = (true, 0);
         }
         if pong
             && let Owner::Master(master) = &link.owner
@@ -273,7 +273,6 @@ impl Sentinel {
         match (kind.as_slice(), third) {
             (b"subscribe", _) => {
                 link.pubsub = Conn::Up { conn, since: now };
-                link.pubsub_free_redial = true;
             }
             (b"message", Reply::Bulk(payload)) => {
                 self.take_payload(now, payload, Heard::FromServer);

@@ -1,6 +1,6 @@
 //! Which replica is promoted.
 //!
-//! None whose priority is 0, and none whose priority is only guessed. INFO tells it of replicas, not of a node that says it
+//! Never one whose priority is 0, nor one whose priority is only guessed. INFO tells it of replicas, not of a node that says it
 //! is a master: an old master that came back, one that was restarted without its settings. Where there is no other, such a
 //! node is asked for it (`CONFIG GET`) before it is chosen, which costs one round trip. A user that may not ask is told so,
 //! and then what the node said last counts, or what counts where nothing is said.
@@ -186,10 +186,13 @@ impl Replica {
     }
 }
 
-/// Since we voted for another this replica of our master has become a master itself, in the same life: that one promoted it,
-/// and may even have told somebody. Who follows it up chooses the same.
+/// We voted for another, no configuration has come of that, and within the time that an attempt has this replica of our master
+/// has become a master itself, in the same life: that one promoted it, and may even have told somebody. Who follows it up
+/// chooses the same. One that becomes a master at any other time is somebody's mistake.
 fn promoted_by_another(master: &Master, replica: &Replica) -> bool {
+    let Some((_, since)) = master.voted_other.filter(|&(epoch, _)| epoch > master.config_epoch) else { return false };
+    let until = since + master.settings.failover_timeout.saturating_mul(2);
     replica.node.role_reported == Role::Master
-        && replica.node.role_reported_at >= master.voted_at
+        && (since..=until).contains(&replica.node.role_reported_at)
         && replica.master_addr.as_ref().is_some_and(|addr| addr.same(&master.node.addr))
 }

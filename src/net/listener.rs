@@ -3,12 +3,20 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use mio::event::Source;
 use mio::net::TcpListener;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::wire::Wire;
+
+/// Whether a Unix socket was left behind by somebody who listens no more. One that is too busy to take us is not; it is not
+/// waited for either.
+#[must_use]
+pub fn is_abandoned(path: &Path) -> bool {
+    mio::net::UnixStream::connect(path).is_err_and(|why| why.kind() == io::ErrorKind::ConnectionRefused)
+}
 
 /// One listening socket.
 #[derive(Debug)]

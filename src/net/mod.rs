@@ -31,6 +31,7 @@ mod turn;
 mod wire;
 
 pub use handler::{Handler, Next};
+pub use listener::is_abandoned;
 pub use reactor::Reactor;
 pub use signals::Waker;
 pub use stream::{CloseReason, Read, Write};

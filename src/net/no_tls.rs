@@ -6,9 +6,6 @@ use std::net::IpAddr;
 
 use crate::base::Millis;
 
-/// Whether the program was built with TLS.
-pub const AVAILABLE: bool = false;
-
 /// There is none.
 #[derive(Clone, Debug)]
 pub struct Acceptor(Infallible);

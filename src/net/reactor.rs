@@ -50,7 +50,6 @@ pub struct Reactor {
 
     pub(super) entries: Slab<Entry>,
     generations: u32,
-    streams: usize,
     /// Slots to be freed before the next poll.
     closed: Vec<usize>,
 
@@ -85,11 +84,10 @@ impl Reactor {
             now: clock(),
             turn: 1,
             stopping: false,
-            accepts_per_turn: limits::ACCEPTS_PER_TURN,
+            accepts_per_turn: limits::ACCEPTS_PER_TURN as usize,
             mark: None,
             entries: Slab::new(),
             generations: 0,
-            streams: 0,
             closed: Vec::new(),
             ready: Vec::new(),
             ended: Vec::new(),
@@ -266,7 +264,6 @@ impl Reactor {
                     let _ = stream.flush_tls();
                 }
                 let _ = registry.deregister(&mut stream.socket);
-                self.streams -= 1;
             }
             Socket::Closed => return,
         }
@@ -319,27 +316,6 @@ impl Reactor {
         self.now
     }
 
-    /// Whether the token still names something.
-    #[must_use]
-    pub fn is_open(&self, token: Token) -> bool {
-        self.socket(token).is_some()
-    }
-
-    /// How many streams there are, those that still connect included.
-    #[must_use]
-    pub fn stream_count(&self) -> usize {
-        self.streams
-    }
-
-    /// The other end of a stream; for one that connects, the address asked for. A Unix socket has no addresses.
-    #[must_use]
-    pub fn peer_addr(&self, token: Token) -> Option<SocketAddr> {
-        match self.socket(token)? {
-            Socket::Stream(stream) => stream.peer,
-            _ => None,
-        }
-    }
-
     /// The number of a stream's descriptor, to be shown and for nothing else.
     #[must_use]
     pub fn descriptor(&self, token: Token) -> Option<i32> {
@@ -368,8 +344,8 @@ impl Reactor {
     }
 
     /// Registers what a listener took.
-    pub(super) fn add_accepted(&mut self, socket: Wire, peer: Option<SocketAddr>) -> io::Result<Token> {
-        let stream = Stream::accepted(socket, peer);
+    pub(super) fn add_accepted(&mut self, socket: Wire) -> io::Result<Token> {
+        let stream = Stream::accepted(socket);
         // The peer may have left already, which some systems report here. The first read will tell.
         let _ = stream.socket.tunable().map(|socket| socket.set_tcp_nodelay(true));
         let _ = stream.set_keepalive(limits::KEEPALIVE_SECONDS);
@@ -393,7 +369,6 @@ impl Reactor {
             self.poll.registry().register(&mut stream.socket, token.to_mio(), both)?;
         }
         self.insert(token, Socket::Stream(Box::new(stream)));
-        self.streams += 1;
         Ok(token)
     }
 

@@ -103,8 +103,6 @@ pub(super) enum Shake {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) socket: Wire,
-    /// None at the other end of a Unix socket.
-    pub(super) peer: Option<SocketAddr>,
     pub(super) connecting: bool,
     /// We made the connection, not the peer.
     pub(super) ours: bool,
@@ -137,10 +135,9 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    fn new(socket: Wire, peer: Option<SocketAddr>, connecting: bool) -> Stream {
+    fn new(socket: Wire, connecting: bool) -> Stream {
         Stream {
             socket,
-            peer,
             connecting,
             ours: connecting,
             readable: false,
@@ -162,8 +159,8 @@ impl Stream {
     }
 
     /// A connection that a listener took.
-    pub(super) fn accepted(socket: Wire, peer: Option<SocketAddr>) -> Stream {
-        Stream::new(socket, peer, false)
+    pub(super) fn accepted(socket: Wire) -> Stream {
+        Stream::new(socket, false)
     }
 
     /// Starts to connect. An address that cannot be used or a peer that refuses at once gives a stream that has ended;
@@ -181,7 +178,7 @@ impl Stream {
         }
         let bound = from.map_or(Ok(()), |from| socket.bind(&SocketAddr::new(from, 0).into()));
         let outcome = bound.and_then(|()| socket.connect(&to.into()));
-        let mut stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), Some(to), true);
+        let mut stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), true);
         if let Err(e) = outcome
             && e.raw_os_error() != Some(libc::EINPROGRESS)
         {
@@ -506,7 +503,7 @@ mod tests {
         socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
         let ourselves = socket.local_addr().unwrap();
         socket.connect(&ourselves).unwrap();
-        let mut stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), ourselves.as_socket(), true);
+        let mut stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), true);
         assert!(matches!(stream.check_connect(), Connect::Failed));
         assert_eq!(stream.why(), CloseReason::Refused);
     }
@@ -514,7 +511,7 @@ mod tests {
     #[test]
     fn keepalive_is_set_in_seconds_and_zero_turns_it_off() {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
-        let stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), None, true);
+        let stream = Stream::new(Wire::Tcp(TcpStream::from_std(socket.into())), true);
         let socket = stream.socket.tunable().unwrap();
         stream.set_keepalive(60).unwrap();
         assert!(socket.keepalive().unwrap());

@@ -260,7 +260,7 @@ impl Reactor {
                 return;
             }
             let trouble = match listener.accept() {
-                Accept::Taken(socket, peer) => match self.add_accepted(socket, peer) {
+                Accept::Taken(socket, peer) => match self.add_accepted(socket) {
                     Ok(stream) => {
                         handler.accepted(self, token, stream, peer);
                         continue;

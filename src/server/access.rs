@@ -3,6 +3,7 @@
 use super::boot::StartError;
 use super::save;
 use crate::acl::{Acl, DEFAULT, Refused, Settings};
+use crate::base::secret::shown_rule;
 use crate::command::{self, Names};
 use crate::config::{Declared, Renamed, ServerOptions};
 use std::io;
@@ -52,18 +53,14 @@ pub fn names(renamed: &[Renamed]) -> Result<Names, StartError> {
 
 fn wrong(user: &Declared, refused: &Refused) -> StartError {
     let (what, why) = match refused {
-        Refused::Name => (&user.name, "Usernames can't contain spaces or null characters".to_owned()),
-        Refused::Open(word) => (word, "Unmatched parenthesis".to_owned()),
-        Refused::Rule(rule, fault) => (rule, fault.to_string()),
+        Refused::Name => {
+            (String::from_utf8_lossy(&user.name), "Usernames can't contain spaces or null characters".to_owned())
+        }
+        Refused::Open(word) => (shown_rule(word), "Unmatched parenthesis".to_owned()),
+        Refused::Rule(rule, fault) => (shown_rule(rule), fault.to_string()),
     };
     let mut error = user.error.clone();
-    // A rule may be a password in clear, which belongs neither on a terminal nor in a journal.
-    let shown = if what.first().is_some_and(|byte| b"><".contains(byte)) {
-        "(a password)".into()
-    } else {
-        String::from_utf8_lossy(what)
-    };
-    error.message = format!("Error in user declaration '{shown}': {why}");
+    error.message = format!("Error in user declaration '{what}': {why}");
     StartError::new(error.to_string())
 }
 

@@ -3,7 +3,7 @@
 use super::clients::Sockets;
 use super::desk::Desk;
 use super::links::Links;
-use super::listen::{SocketFile, SocketRights};
+use super::listen::{Meant, SocketFile, SocketRights};
 use super::notify::{Supervisor, Watchdog};
 use super::resolver::Resolver;
 use super::save::ConfigFile;
@@ -15,8 +15,9 @@ use crate::acl::Acl;
 use crate::command::{CpuTimes, Facts, Names};
 use crate::config::{Check, Loaded, Must, OomScoreAdj, ServerOptions};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
-use crate::net::{Handler, Reactor};
+use crate::net::{Handler, Reactor, Token};
 use ::log::{info, warn};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -24,8 +25,10 @@ use std::path::{Path, PathBuf};
 
 /// Descriptors that are no clients': the log, the poll, listeners, a file being written.
 const RESERVED_FILES: u64 = 32;
-/// Connections to one node: commands and Pub/Sub.
-const FILES_PER_NODE: u64 = 2;
+/// Connections to a master or replica: commands and Pub/Sub.
+const FILES_PER_SERVER: u64 = 2;
+/// Clients that are let in whatever the links need.
+const FEWEST_CLIENTS: u64 = 8;
 const DEFAULT_PIDFILE: &str = "/var/run/redis.pid";
 
 /// Why the server does not start, in a sentence for whoever started it.
@@ -63,26 +66,54 @@ impl StartUp {
     /// Says whether the server would start, as far as that can be known without changing anything outside of
     /// this process or opening a port. Returns what the log would say besides the configuration's own notes.
     pub fn check(&self) -> Result<Vec<String>, StartError> {
-        open_config_file(&self.config_file)?;
         let options = &self.loaded.server;
-        check_listening(options)?;
-        source_address(options)?;
-        enter(&self.loaded.checks)?;
-        let acl = access::load(options, &self.loaded.users)?;
-        access::names(&self.loaded.renamed)?;
-        let (_, mut notes) = Tls::load(&options.tls).map_err(no_tls)?;
-        let mut public = Vec::new();
-        for word in &options.bind {
-            let host = word.strip_prefix('-').unwrap_or(word);
-            let addresses = listen::addresses(host, main_port(options))
-                .map_err(|why| StartError::new(format!("bind: '{host}' is no address of this machine: {why}.")))?;
-            public.extend(addresses);
-        }
+        let Prepared { acl, .. } = prepare(&self.config_file, &self.loaded)?;
         super::log::may_write(Path::new(&options.logfile)).map_err(|why| no_log(options, &why))?;
+        let Plan { plain, secure, mut notes, .. } = plan(options)?;
         notes.extend(access::doubt(options, &acl));
-        notes.extend(doubt_openness(options, &acl, &public).map(str::to_owned));
+        notes.extend(doubt_openness(options, &acl, plain.addresses(), secure.addresses()).map(str::to_owned));
         Ok(notes)
     }
+}
+
+/// What a start makes sure of before there is a log.
+struct Prepared {
+    file: ConfigFile,
+    source: Option<IpAddr>,
+    acl: Acl,
+    names: Names,
+}
+
+/// The first part of a start, and of a check. Changes the working directory, and nothing outside of this process.
+fn prepare(config_file: &Path, loaded: &Loaded) -> Result<Prepared, StartError> {
+    let options = &loaded.server;
+    let file = open_config_file(config_file)?;
+    check_listening(options)?;
+    let source = source_address(options)?;
+    enter(&loaded.checks)?;
+    let acl = access::load(options, &loaded.users)?;
+    let names = access::names(&loaded.renamed)?;
+    Ok(Prepared { file, source, acl, names })
+}
+
+/// What the options come to on this machine.
+struct Plan {
+    tls: Tls,
+    plain: Meant,
+    secure: Meant,
+    /// Of the Unix socket.
+    group: Option<u32>,
+    /// For the log.
+    notes: Vec<String>,
+}
+
+/// The second part of a start, and of a check: what can still fail before anything is opened.
+fn plan(options: &ServerOptions) -> Result<Plan, StartError> {
+    let (tls, notes) =
+        Tls::load(&options.tls).map_err(|why| StartError::new(format!("Failed to configure TLS. {why}")))?;
+    let meant = |port| listen::meant(&options.bind, port).map_err(|why| StartError::new(why.to_string()));
+    let (plain, secure) = (meant(options.port)?, meant(options.tls.port)?);
+    Ok(Plan { tls, plain, secure, group: unix_group(options)?, notes })
 }
 
 /// A server that listens and has its state on disk.
@@ -98,19 +129,12 @@ impl Server {
     /// Brings everything up: log, directory, descriptors, listeners, process, state. When it returns, clients
     /// can connect.
     pub fn start(start_up: StartUp) -> Result<Server, StartError> {
-        let StartUp {
-            loaded: Loaded { server: options, snapshot, users, renamed, notes, ignored, checks },
-            config_file,
-        } = start_up;
+        let StartUp { loaded, config_file } = start_up;
         // Before the directory changes.
         let config_file = std::path::absolute(&config_file).unwrap_or(config_file);
         let executable = executable();
-        let file = open_config_file(&config_file)?;
-        check_listening(&options)?;
-        let source = source_address(&options)?;
-        enter(&checks)?;
-        let acl = access::load(&options, &users)?;
-        let names = access::names(&renamed)?;
+        let Prepared { file, source, acl, names } = prepare(&config_file, &loaded)?;
+        let Loaded { server: options, snapshot, notes, ignored, .. } = loaded;
         let logfile_given = !options.logfile.is_empty();
         let logfile = logfile_given.then(|| Path::new(&options.logfile));
         let syslog = options.syslog_enabled.then(|| Syslog::new(&options.syslog_ident, &options.syslog_facility));
@@ -148,31 +172,27 @@ impl Server {
         config_file: String,
         executable: String,
     ) -> Result<Server, StartError> {
-        let (mut tls, notes) = Tls::load(&options.tls).map_err(no_tls)?;
+        let Plan { mut tls, plain, secure, group, notes } = plan(&options)?;
         for note in &notes {
             warn!("{note}");
         }
-        let maxclients = descriptors(&options, &snapshot)?;
+        let links = links_of(&snapshot);
+        let maxclients = descriptors(&options, links)?;
         let mut reactor = Reactor::new(sys::clock).map_err(|why| broken("the event loop", &why))?;
         reactor
             .signals(&[libc::SIGTERM, libc::SIGINT, libc::SIGCHLD, libc::SIGHUP])
             .map_err(|why| broken("handling signals", &why))?;
         reactor.set_accepts_per_turn(options.accepts_per_turn as usize);
         mark_packets(&mut reactor, options.socket_mark);
-        let mut listen_on = |port| match port {
-            0 => Ok(Vec::new()),
-            _ if options.bind.is_empty() => Ok(Vec::new()),
-            port => listen::listen(&mut reactor, &options.bind, port, options.tcp_backlog)
-                .map_err(|why| StartError::new(why.to_string())),
+        let mut listen_on = |meant: Meant| {
+            meant.listen(&mut reactor, options.tcp_backlog).map_err(|why| StartError::new(why.to_string()))
         };
-        let plain = listen_on(options.port)?;
-        let secure = listen_on(options.tls.port)?;
+        let (plain, secure) = (listen_on(plain)?, listen_on(secure)?);
         tls.listeners = secure.iter().map(|(listener, _)| *listener).collect();
-        let socket_file = listen_unix(&mut reactor, &options)?;
+        let socket_file = listen_unix(&mut reactor, &options, group)?;
         warn_if_backlog_is_cut(&options);
-        let strangers = if tls::keeps_strangers_out(&options.tls) { &[] } else { secure.as_slice() };
-        let reachable: Vec<SocketAddr> = plain.iter().chain(strangers).map(|(_, address)| *address).collect();
-        if let Some(doubt) = doubt_openness(&options, &acl, &reachable) {
+        let addresses = |bound: &[(Token, SocketAddr)]| bound.iter().map(|(_, address)| *address).collect::<Vec<_>>();
+        if let Some(doubt) = doubt_openness(&options, &acl, addresses(&plain), addresses(&secure)) {
             warn!("{doubt}");
         }
 
@@ -255,6 +275,7 @@ impl Server {
             wake: None,
             watchdog: Watchdog::find(supervisor, now),
             housekept: now,
+            room_for: links,
             began: None,
         };
         // The first save is done before anybody is told that we are there; connections are begun by the first turn.
@@ -336,10 +357,6 @@ fn no_log(options: &ServerOptions, why: &io::Error) -> StartError {
     StartError::new(format!("Can't open the log file {}: {why}", options.logfile))
 }
 
-fn no_tls(why: String) -> StartError {
-    StartError::new(format!("Failed to configure TLS. {why}"))
-}
-
 fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
     if options.unixsocket.is_empty() && (main_port(options) == 0 || options.bind.is_empty()) {
         return Err(StartError::new("Configured to not listen anywhere, exiting: set port and bind, or unixsocket."));
@@ -347,22 +364,34 @@ fn check_listening(options: &ServerOptions) -> Result<(), StartError> {
     Ok(())
 }
 
-fn listen_unix(reactor: &mut Reactor, options: &ServerOptions) -> Result<Option<SocketFile>, StartError> {
+fn no_unix_socket(options: &ServerOptions, why: &dyn fmt::Display) -> StartError {
+    StartError::new(format!("Failed opening Unix socket {}: {why}", options.unixsocket))
+}
+
+fn unix_group(options: &ServerOptions) -> Result<Option<u32>, StartError> {
+    match options.unixsocketgroup.as_str() {
+        _ if options.unixsocket.is_empty() => Ok(None),
+        "" => Ok(None),
+        name => match sys::group_id(name) {
+            Some(id) => Ok(Some(id)),
+            None => Err(no_unix_socket(options, &format_args!("there is no group '{name}'"))),
+        },
+    }
+}
+
+fn listen_unix(
+    reactor: &mut Reactor,
+    options: &ServerOptions,
+    group: Option<u32>,
+) -> Result<Option<SocketFile>, StartError> {
     if options.unixsocket.is_empty() {
         return Ok(None);
     }
     let path = Path::new(&options.unixsocket);
-    let failed =
-        |why: &dyn fmt::Display| StartError::new(format!("Failed opening Unix socket {}: {why}", path.display()));
-    let group = match options.unixsocketgroup.as_str() {
-        "" => None,
-        name => match sys::group_id(name) {
-            Some(id) => Some(id),
-            None => return Err(failed(&format_args!("there is no group '{name}'"))),
-        },
-    };
     let rights = SocketRights { mode: options.unixsocketperm, group };
-    SocketFile::listen(reactor, path, rights, options.tcp_backlog).map(Some).map_err(|why| failed(&why))
+    SocketFile::listen(reactor, path, rights, options.tcp_backlog)
+        .map(Some)
+        .map_err(|why| no_unix_socket(options, &why))
 }
 
 /// Marking needs a right (CAP_NET_ADMIN) that a Sentinel seldom has; it can work without.
@@ -429,35 +458,56 @@ fn announce(config_file: &Path, notes: &[String], ignored: &[&str]) {
     }
 }
 
-/// Raises the limit of open files so that all clients and links find room; when it cannot be raised, fewer
-/// clients are taken. Returns how many.
-fn descriptors(options: &ServerOptions, snapshot: &Snapshot) -> Result<usize, StartError> {
-    let nodes: usize =
-        snapshot.masters.iter().map(|master| 1 + master.known_replicas.len() + master.known_peers.len()).sum();
-    let least = u64::from(options.maxclients) + RESERVED_FILES;
-    let have = sys::open_files(least + nodes as u64 * FILES_PER_NODE)
+/// Raises the limit of open files so that so many links and all clients find room; when it cannot be raised, fewer clients
+/// are taken. Returns how many.
+pub(super) fn descriptors(options: &ServerOptions, links: u64) -> Result<usize, StartError> {
+    let have = sys::open_files(u64::from(options.maxclients) + RESERVED_FILES + links)
         .map_err(|why| broken("to say the limit of open files", &why))?;
-    if have >= least {
-        return Ok(options.maxclients as usize);
-    }
-    match usize::try_from(have.saturating_sub(RESERVED_FILES)) {
-        Ok(fits) if fits > 0 => {
-            warn!(
-                "maxclients is {fits} instead of {}: this process may have {have} files open. Raise the limit (ulimit -n, \
-                 LimitNOFILE) if more clients are expected.",
-                options.maxclients
-            );
-            Ok(fits)
-        }
-        _ => Err(StartError::new(format!(
+    let Some(room) = have.checked_sub(RESERVED_FILES).filter(|&room| room > 0) else {
+        return Err(StartError::new(format!(
             "This process may have only {have} files open, and {RESERVED_FILES} are needed besides clients. Raise the limit \
              (ulimit -n, LimitNOFILE)."
-        ))),
+        )));
+    };
+    let fits = clients_beside(links, room).min(options.maxclients.into());
+    if fits < options.maxclients.into() {
+        warn!(
+            "maxclients is {fits} instead of {}: this process may have {have} files open, and links to nodes take {links} of \
+             them. Raise the limit (ulimit -n, LimitNOFILE) if more clients are expected.",
+            options.maxclients
+        );
     }
+    if links + fits > room {
+        warn!(
+            "Not all links to nodes find room beside the clients: raise the limit of open files (ulimit -n, LimitNOFILE)."
+        );
+    }
+    Ok(usize::try_from(fits).unwrap_or(usize::MAX))
 }
 
-fn doubt_openness(options: &ServerOptions, acl: &Acl, listeners: &[SocketAddr]) -> Option<&'static str> {
-    let public = listeners.iter().any(|address| !address.ip().is_loopback());
+/// Connections to the nodes that we know of. A peer has one, whatever it watches with us.
+fn links_of(snapshot: &Snapshot) -> u64 {
+    let masters = &snapshot.masters;
+    let servers: usize = masters.iter().map(|master| 1 + master.known_replicas.len()).sum();
+    let peers: BTreeSet<_> = masters.iter().flat_map(|master| &master.known_peers).map(|peer| peer.run_id).collect();
+    servers as u64 * FILES_PER_SERVER + peers.len() as u64
+}
+
+/// How many clients there may be when links and clients share so many descriptors. The links come first, as watching is what
+/// we are for; but some clients there have to be, for the other Sentinels are among them.
+fn clients_beside(links: u64, room: u64) -> u64 {
+    room.saturating_sub(links).max(FEWEST_CLIENTS.min(room))
+}
+
+/// What an operator may not expect of those who reach these addresses, plain and with TLS.
+fn doubt_openness(
+    options: &ServerOptions,
+    acl: &Acl,
+    plain: impl IntoIterator<Item = SocketAddr>,
+    secure: impl IntoIterator<Item = SocketAddr>,
+) -> Option<&'static str> {
+    let strangers = secure.into_iter().filter(|_| !tls::keeps_strangers_out(&options.tls));
+    let public = plain.into_iter().chain(strangers).any(|address| !address.ip().is_loopback());
     (public && !options.protected_mode && acl.default_user().is_open()).then_some(
         "Anybody who reaches this port can reconfigure this Sentinel: the default user needs no password, and there is no \
          protected-mode.",
@@ -497,5 +547,27 @@ fn cpu_times() -> CpuTimes {
         // There is one thread, but for resolvers that sleep.
         sys_main_thread: used.system,
         user_main_thread: used.user,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_come_before_clients_but_for_the_first_few() {
+        for (links, room, clients) in [
+            (0, 28, 28),
+            (40, 68, 28),
+            (40, 50, 10),
+            (40, 48, 8),
+            // Not all links fit any more.
+            (40, 47, 8),
+            (40, 32, 8),
+            (0, 3, 3),
+            (40, 3, 3),
+        ] {
+            assert_eq!(clients_beside(links, room), clients, "{links} links, room for {room}");
+        }
     }
 }

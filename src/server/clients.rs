@@ -32,8 +32,6 @@ const CUT: usize = 256 * 1024;
 const ROUND: u64 = 1000;
 /// A client that has sent nothing for so many ms does without an input buffer.
 const QUIET: u64 = 2000;
-/// An emptied buffer larger than this gives its memory back.
-const BUFFER_KEPT: usize = 16 * 1024;
 
 const MAXCLIENTS_REACHED: &[u8] = b"-ERR max number of clients reached\r\n";
 const PROTECTED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is enabled and no password \
@@ -100,13 +98,14 @@ impl Sockets {
     pub fn accepted(&mut self, reactor: &mut Reactor, stream: Token, peer: Option<SocketAddr>, desk: &mut Desk) {
         desk.stats.connections_received += 1;
         let full = desk.clients.len() >= desk.facts.maxclients;
-        let refusal = if full && !self.drop_oldest_stranger(reactor, desk) {
-            Some(MAXCLIENTS_REACHED)
-        } else if desk.facts.protected_mode
+        // First of all: nobody makes room for whoever is not let in anyway.
+        let refusal = if desk.facts.protected_mode
             && desk.acl.default_user().needs_no_password()
             && peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback())
         {
             Some(PROTECTED)
+        } else if full && !self.drop_oldest_stranger(reactor, desk) {
+            Some(MAXCLIENTS_REACHED)
         } else {
             None
         };
@@ -300,7 +299,7 @@ impl Sockets {
         } else {
             client.sent = 0;
             client.out.clear();
-            if client.out.capacity() > BUFFER_KEPT {
+            if client.out.capacity() > limits::REPLIES_KEPT {
                 client.out = Vec::new();
             }
             if client.close_after_reply {
@@ -412,15 +411,6 @@ impl Socket {
             match self.decoder.next(argv) {
                 Ok(true) => {
                     *requests += 1;
-                    if is_http(&argv[0]) {
-                        log::warn!(
-                            "Possible SECURITY ATTACK detected: {} speaks HTTP to this port, as a web page does that was \
-                             made to send commands to Redis. Its connection is closed.",
-                            client.addr
-                        );
-                        desk.clients.kill(self.client);
-                        return;
-                    }
                     command::dispatch(&mut desk.world(now), self.client, argv);
                     desk.grant_wishes();
                     desk.clients.enforce_hard_limit(self.client);
@@ -443,11 +433,6 @@ impl Socket {
             }
         }
     }
-}
-
-/// A browser talks to us; see the report of cross-protocol scripting against Redis.
-fn is_http(word: &[u8]) -> bool {
-    word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }
 
 #[cfg(test)]

@@ -86,6 +86,12 @@ impl Links {
         self.waiting[usize::from(kind == ConnKind::PubSub)].push_back(conn);
     }
 
+    /// How many there are, those that wait to be begun included.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.by_conn.len() as u64
+    }
+
     /// Whether there is more to begin, to write or to tell than one turn may, so that the next must come at once.
     #[must_use]
     pub fn has_more(&self) -> bool {
@@ -233,7 +239,7 @@ impl Links {
                         if alert && self.tls.is_none() {
                             self.complain(
                                 to,
-                                "it answers plain text with a TLS alert: either tls-replication is to be yes here, \
+                                "it answers with what looks like a TLS alert: perhaps tls-replication is to be yes here, \
                                  or the server's plain port to be used",
                             );
                         }
@@ -266,8 +272,8 @@ impl Links {
             None => self.remember(to, ""),
             Some(_) => self.complain(
                 to,
-                "it hangs up before it has answered anything, as a TLS port does with plain text; with tls-replication yes \
-                 links use TLS",
+                "it hangs up before it has answered anything; perhaps that is a TLS port, and with tls-replication yes links \
+                 use TLS",
             ),
         }
     }

@@ -7,13 +7,13 @@
 //! and ours goes when we go.
 
 use super::sys;
-use crate::net::{Reactor, Token};
+use crate::net::{Reactor, Token, is_abandoned};
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// An address that has to be listened on and cannot be.
@@ -31,42 +31,62 @@ impl fmt::Display for CannotListen {
     }
 }
 
-/// Listens on every address of `binds`; an optional one may fail without a word.
-pub fn listen(
-    reactor: &mut Reactor,
-    binds: &[String],
+/// What the words of `bind` mean on one port.
+#[derive(Debug, Default)]
+pub struct Meant {
+    /// The words, for an error.
+    on: String,
     port: u16,
-    backlog: u32,
-) -> Result<Vec<(Token, SocketAddr)>, CannotListen> {
-    let mut listeners = Vec::new();
+    /// Each with the word that it comes from, and whether it may be missing.
+    addresses: Vec<(SocketAddr, String, bool)>,
+}
+
+/// Finds out what is meant; no port is opened. On port 0, or without words, nothing is.
+pub fn meant(binds: &[String], port: u16) -> Result<Meant, CannotListen> {
+    let mut meant = Meant { on: binds.join(" "), port, addresses: Vec::new() };
+    if port == 0 || binds.is_empty() {
+        return Ok(meant);
+    }
     for word in binds {
         let (optional, host) = match word.strip_prefix('-') {
             Some(host) => (true, host),
             None => (false, word.as_str()),
         };
-        let fail = |why: io::Error| CannotListen { on: host.to_owned(), port, why: why.to_string() };
+        match addresses(host, port) {
+            Ok(found) => meant.addresses.extend(found.into_iter().map(|address| (address, host.to_owned(), optional))),
+            Err(why) if optional && is_absent(&why) => {}
+            Err(why) => return Err(CannotListen { on: host.to_owned(), port, why: why.to_string() }),
+        }
+    }
+    if meant.addresses.is_empty() { Err(meant.nothing_left()) } else { Ok(meant) }
+}
+
+impl Meant {
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.addresses.iter().map(|(address, ..)| *address)
+    }
+
+    /// Listens on all of it; what is optional may fail without a word.
+    pub fn listen(&self, reactor: &mut Reactor, backlog: u32) -> Result<Vec<(Token, SocketAddr)>, CannotListen> {
+        let mut listeners = Vec::new();
         // Each address for itself: what is bound must be known to us, whatever becomes of the next one of the same name.
-        let meant = match addresses(host, port) {
-            Err(why) if optional && is_absent(&why) => Vec::new(),
-            meant => meant.map_err(fail)?,
-        };
-        for address in meant {
+        for &(address, ref host, optional) in &self.addresses {
             match reactor.listen(address, backlog) {
                 Ok(token) => listeners.push((token, address)),
                 Err(why) if optional && is_absent(&why) => log::debug!("Not listening on {address}: {why}"),
-                Err(why) => return Err(fail(why)),
+                Err(why) => return Err(CannotListen { on: host.clone(), port: self.port, why: why.to_string() }),
             }
         }
+        if listeners.is_empty() && !self.addresses.is_empty() { Err(self.nothing_left()) } else { Ok(listeners) }
     }
-    if listeners.is_empty() {
-        let why = "no address is left to listen on".to_owned();
-        return Err(CannotListen { on: binds.join(" "), port, why });
+
+    fn nothing_left(&self) -> CannotListen {
+        CannotListen { on: self.on.clone(), port: self.port, why: "no address is left to listen on".to_owned() }
     }
-    Ok(listeners)
 }
 
 /// The addresses meant by one word of `bind`.
-pub fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     let ip = match host {
         "*" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         "::*" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -150,7 +170,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
-    if is_socket && UnixStream::connect(path).is_err_and(|why| why.kind() == io::ErrorKind::ConnectionRefused) {
+    if is_socket && is_abandoned(path) {
         return fs::remove_file(path);
     }
     Ok(())

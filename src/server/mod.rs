@@ -79,6 +79,8 @@ struct Shell {
     wake: Option<(TimerId, Millis)>,
     watchdog: Option<Watchdog>,
     housekept: Millis,
+    /// So many links have descriptors set aside for them.
+    room_for: u64,
     /// When the work of this turn began; `None` while it sleeps.
     began: Option<Instant>,
 }
@@ -152,6 +154,19 @@ impl Shell {
             self.housekept = self.now;
             self.desk.stats.sample(self.now);
             self.sockets.look_through(reactor, &mut self.desk);
+            self.make_room();
+        }
+    }
+
+    /// Links to nodes that were not known at the start need descriptors too, and come before clients that are yet to come.
+    fn make_room(&mut self) {
+        let links = self.links.count();
+        if links > self.room_for {
+            self.room_for = links;
+            match boot::descriptors(&self.desk.options, links) {
+                Ok(maxclients) => self.desk.facts.maxclients = maxclients,
+                Err(why) => warn!("{why}"),
+            }
         }
     }
 

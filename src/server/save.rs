@@ -2,8 +2,8 @@
 //!
 //! A new file beside the old one is written, synced and renamed over it, and then the directory is synced:
 //! after a crash there is either the old text or the new one. Where the file cannot be replaced (it alone is
-//! bind-mounted: EBUSY, EXDEV; or its directory is not ours to write: EACCES, EPERM, EROFS) it is rewritten
-//! in place and synced, which survives everything but a crash in the middle of that write.
+//! bind-mounted: EBUSY, EXDEV; or its directory is not ours to write, or to read and so to sync: EACCES, EPERM, EROFS)
+//! it is rewritten in place and synced, which survives everything but a crash in the middle of that write.
 //!
 //! A crash in the middle leaves the new file behind under its temporary name; the next start removes it. That name says whose
 //! it is: `sentinel.conf.backup` would fit a mere six letters as well, and is not ours to remove.
@@ -139,6 +139,9 @@ pub fn store(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    // Before anything is written: a rename whose directory cannot be opened cannot be made to last, and a file rewritten in
+    // place can.
+    let directory = File::open(directory_of(path))?;
     let (temporary, mut file) = create_beside(path)?;
     let filled =
         fill(&mut file, text, std::fs::metadata(path).ok().as_ref()).and_then(|()| std::fs::rename(&temporary, path));
@@ -146,15 +149,19 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
         return Err(why);
     }
-    match File::open(directory_of(path)).and_then(|directory| directory.sync_all()) {
+    match directory.sync_all() {
         // Some network file systems know no sync of a directory; there is nothing more to ask of them.
         Err(why) if why.kind() == io::ErrorKind::InvalidInput || why.kind() == io::ErrorKind::Unsupported => Ok(()),
-        other => other,
+        // The file is replaced by now, so it is too late for another way: whatever the reason, this save has failed.
+        Err(why) => Err(io::Error::other(format!("the rename is not on disk: {why}"))),
+        Ok(()) => Ok(()),
     }
 }
 
 /// Removes the temporary files of earlier runs that died while they replaced `path`. Nobody else may be replacing it now.
 pub fn remove_leftovers(path: &Path) {
+    // Through links, as they are left beside the file itself.
+    let Ok(path) = &path.canonicalize() else { return };
     let Ok(owner) = std::fs::metadata(path).map(|meta| meta.uid()) else { return };
     let owners = [owner, sys::user()];
     for leftover in leftovers(path, &owners) {

@@ -1,7 +1,8 @@
 //! TLS, as the configuration wants it: files to certificates, and certificates to what new connections are given.
 //!
 //! Everything is read at the start and again on SIGHUP. What cannot be used then changes nothing: the old certificates stay,
-//! and the log says why. Streams that stand keep theirs in any case.
+//! and the log says why. So it is with a file of an authority that was whole before and is not now: somebody is in the middle
+//! of replacing it, and half of it would lock clients out. Streams that stand keep theirs in any case.
 
 use crate::config::{AuthClients, TlsOptions};
 use crate::net::tls::{Acceptor, Connector};
@@ -17,6 +18,8 @@ pub struct Tls {
     pub connector: Option<Connector>,
     /// The listeners of the TLS port.
     pub listeners: BTreeSet<Token>,
+    /// What the files in the folder of authorities held.
+    folder: material::Folder,
 }
 
 impl Tls {
@@ -25,19 +28,23 @@ impl Tls {
         let mut notes = Vec::new();
         let mut tls = Tls::default();
         if options.is_on() {
-            (tls.acceptor, tls.connector) = material::load(options, &mut notes)?;
+            (tls.acceptor, tls.connector) = material::load(options, &mut tls.folder, &mut notes)?;
         }
         Ok((tls, notes))
     }
 
     /// Reads the files again, for connections from now on.
     pub fn reload(&mut self, options: &TlsOptions) {
-        match Tls::load(options) {
+        let whole = |(fresh, notes): (Tls, Vec<String>)| match fresh.folder.worse_than(&self.folder) {
+            Some(file) => Err(format!("tls-ca-cert-dir: {} cannot be read in whole.", file.display())),
+            None => Ok((fresh, notes)),
+        };
+        match Tls::load(options).and_then(whole) {
             Ok((fresh, notes)) => {
-                // A file that is passed over now and was not before takes its clients with it.
                 notes.iter().for_each(|note| log::warn!("{note}"));
                 self.acceptor = fresh.acceptor;
                 self.connector = fresh.connector;
+                self.folder = fresh.folder;
                 log::info!("Received SIGHUP: the TLS certificates were read again and hold for new connections.");
             }
             Err(why) => {
@@ -67,8 +74,22 @@ pub fn keeps_strangers_out(options: &TlsOptions) -> bool {
 #[cfg(not(feature = "tls"))]
 mod material {
     use super::{Acceptor, Connector, TlsOptions};
+    use std::path::Path;
 
-    pub fn load(_: &TlsOptions, _: &mut Vec<String>) -> Result<(Option<Acceptor>, Option<Connector>), String> {
+    #[derive(Debug, Default)]
+    pub struct Folder;
+
+    impl Folder {
+        pub fn worse_than(&self, _: &Folder) -> Option<&Path> {
+            None
+        }
+    }
+
+    pub fn load(
+        _: &TlsOptions,
+        _: &mut Folder,
+        _: &mut Vec<String>,
+    ) -> Result<(Option<Acceptor>, Option<Connector>), String> {
         Err("this build has none".into())
     }
 }
@@ -78,14 +99,42 @@ mod material {
     use super::super::sys;
     use super::{Acceptor, AuthClients, Connector, TlsOptions};
     use crate::net::tls::{Authorities, Certificates, Chain, Identity, Key, Params, Sessions, Suite};
+    use std::collections::BTreeMap;
     use std::fs;
     use std::path::{Path, PathBuf};
 
     /// A larger file is no certificate but a mistake, in bytes.
     const LARGEST_FILE: u64 = 4 * 1024 * 1024;
 
+    /// The files of a folder of authorities.
+    #[derive(Debug, Default)]
+    pub struct Folder(BTreeMap<PathBuf, Held>);
+
+    /// What is in a file of a folder of authorities.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Held {
+        Certificates,
+        /// It may be anything else, or empty.
+        Nothing,
+        /// It begins like certificates and is none.
+        Damaged,
+    }
+
+    impl Folder {
+        /// A file that is worse than it was. (One that was no better then was passed over then as well.)
+        pub fn worse_than(&self, before: &Folder) -> Option<&Path> {
+            let is_worse = |(file, now): &(&PathBuf, &Held)| match (now, before.0.get(*file)) {
+                (Held::Certificates, _) => false,
+                (Held::Nothing, before) => before == Some(&Held::Certificates),
+                (Held::Damaged, before) => before != Some(&Held::Damaged),
+            };
+            self.0.iter().find(is_worse).map(|(file, _)| file.as_path())
+        }
+    }
+
     pub fn load(
         options: &TlsOptions,
+        folder: &mut Folder,
         notes: &mut Vec<String>,
     ) -> Result<(Option<Acceptor>, Option<Connector>), String> {
         let params = Params {
@@ -114,7 +163,7 @@ mod material {
         for (name, _) in passwords.iter().filter(|(_, password)| !password.is_empty()) {
             notes.push(format!("{name}: without effect, the key in the file is not encrypted"));
         }
-        let authorities = authorities(options, notes)?;
+        let authorities = authorities(options, &mut folder.0, notes)?;
         if authorities.is_empty() && (options.replication || options.auth_clients != AuthClients::No) {
             return Err("tls-ca-cert-file or tls-ca-cert-dir is needed to check the certificates of others (with \
                  tls-replication yes, and unless tls-auth-clients is no)."
@@ -150,7 +199,11 @@ mod material {
         Ok(Identity::new(chain, key))
     }
 
-    fn authorities(options: &TlsOptions, notes: &mut Vec<String>) -> Result<Authorities, String> {
+    fn authorities(
+        options: &TlsOptions,
+        held: &mut BTreeMap<PathBuf, Held>,
+        notes: &mut Vec<String>,
+    ) -> Result<Authorities, String> {
         let mut authorities = Authorities::default();
         if !options.ca_cert_file.is_empty() {
             let path = &options.ca_cert_file;
@@ -169,16 +222,20 @@ mod material {
                 files.push(entry.map_err(refused)?.path());
             }
             files.sort();
-            let mut found = 0;
-            for file in files.iter().filter(|file| is_certificate_file(file)) {
-                let pem = fs::read(file).map_err(|why| format!("tls-ca-cert-dir {}: {why}.", file.display()))?;
+            for file in files.into_iter().filter(is_certificate_file) {
+                let pem = fs::read(&file).map_err(|why| format!("tls-ca-cert-dir {}: {why}.", file.display()))?;
                 // A folder holds whatever it holds; the one odd file in it must not keep the others from being used.
-                match authorities.add(&pem) {
-                    Ok(count) => found += count,
-                    Err(why) => notes.push(format!("tls-ca-cert-dir: {} is passed over: {why}", file.display())),
-                }
+                let found = match authorities.add(&pem) {
+                    Ok(0) => Held::Nothing,
+                    Ok(_) => Held::Certificates,
+                    Err(why) => {
+                        notes.push(format!("tls-ca-cert-dir: {} is passed over: {why}", file.display()));
+                        Held::Damaged
+                    }
+                };
+                held.insert(file, found);
             }
-            if found == 0 {
+            if !held.values().any(|&found| found == Held::Certificates) {
                 return Err(format!("tls-ca-cert-dir {folder}: there is no certificate in it."));
             }
         }

@@ -94,7 +94,7 @@ impl<S> Handler for Story<S> {
     }
 
     fn closed(&mut self, reactor: &mut Reactor, stream: Token, why: CloseReason) {
-        assert!(!reactor.is_open(stream), "a closed stream no longer exists");
+        assert!(!is_open(reactor, stream), "a closed stream no longer exists");
         self.tell(reactor, Event::Closed(stream, why));
     }
 
@@ -110,6 +110,16 @@ impl<S> Handler for Story<S> {
     fn trouble(&mut self, reactor: &mut Reactor, text: &str) {
         self.tell(reactor, Event::Trouble(text.to_string()));
     }
+}
+
+/// Whether the token names a stream that was not closed.
+pub fn is_open(reactor: &Reactor, stream: Token) -> bool {
+    reactor.descriptor(stream).is_some()
+}
+
+/// How many of the accepted are left.
+pub fn open<S>(reactor: &Reactor, story: &Story<S>) -> usize {
+    story.accepted().into_iter().filter(|&stream| is_open(reactor, stream)).count()
 }
 
 /// Turns until `done`; returns how many turns that took.

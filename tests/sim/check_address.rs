@@ -8,26 +8,25 @@ use super::groups;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct OneAddress {
-    /// Operators are no excuse.
-    strict: bool,
     census: Census,
     /// Votes up to this epoch may be forgotten.
     forgotten: u64,
     addresses: BTreeMap<(String, u64), (String, usize)>,
-    forced: BTreeSet<(&'static str, u64)>,
+    /// Epochs of failovers that were led by few.
+    by_few: BTreeSet<(&'static str, u64)>,
     excused: u64,
 }
 
 impl OneAddress {
-    pub fn new(strict: bool, census: Census) -> OneAddress {
-        OneAddress { strict, census, forgotten: 0, addresses: BTreeMap::new(), forced: BTreeSet::new(), excused: 0 }
+    pub fn new(census: Census) -> OneAddress {
+        OneAddress { census, forgotten: 0, addresses: BTreeMap::new(), by_few: BTreeSet::new(), excused: 0 }
     }
 
     fn excuse(&mut self, seen: &Seen, name: &'static str) {
-        if let Some((epoch, forced)) = failover(seen, name)
-            && (forced || self.census.knows_few(seen, name))
+        if let Some((epoch, _)) = failover(seen, name)
+            && self.census.knows_few(seen, name)
         {
-            self.forced.insert((name, epoch));
+            self.by_few.insert((name, epoch));
         }
     }
 
@@ -39,9 +38,8 @@ impl OneAddress {
         }
         // Epoch 0 comes from no failover: an operator wrote it, with whatever address was right that day.
         let by_hand = epoch == 0 && self.census.forgetful;
-        let forced = groups::known(master).is_some_and(|name| self.forced.contains(&(name, epoch)));
-        let by_force = (forced && !self.strict) || by_hand;
-        if by_force || epoch <= self.forgotten {
+        let by_few = groups::known(master).is_some_and(|name| self.by_few.contains(&(name, epoch)));
+        if by_few || by_hand || epoch <= self.forgotten {
             self.excused += 1;
             return Ok(());
         }

@@ -1,28 +1,25 @@
 //! One elected leader per master and epoch.
 //!
-//! Known exceptions of the protocol, excused but counted: a failover that an operator forces needs no vote, and where not
-//! everybody can be asked its epoch may be another's, too; and a Sentinel that lost its file has forgotten its votes, so that
-//! epochs of before may see a second leader; and whoever has met too few of the others since an operator's RESET may take a
-//! few votes for many.
+//! A failover that an operator forces is no exception: it needs no vote, but an epoch of its own. Known exceptions of the
+//! protocol, excused but counted: a Sentinel that lost its file has forgotten its votes, so that epochs of before may see a
+//! second leader; and whoever has met too few of the others since an operator's RESET may take a few votes for many.
 
 use super::facts::{Census, Checker, Fact, Seen};
 use super::groups;
 use std::collections::BTreeMap;
 
 pub struct OneLeader {
-    /// Operators are no excuse.
-    strict: bool,
     census: Census,
     /// Votes up to this epoch may be forgotten.
     forgotten: u64,
-    /// Who was elected for a master in an epoch, and whether by force.
+    /// Who was elected for a master in an epoch, and whether by too few.
     leaders: BTreeMap<(&'static str, u64), (usize, bool)>,
     excused: u64,
 }
 
 impl OneLeader {
-    pub fn new(strict: bool, census: Census) -> OneLeader {
-        OneLeader { strict, census, forgotten: 0, leaders: BTreeMap::new(), excused: 0 }
+    pub fn new(census: Census) -> OneLeader {
+        OneLeader { census, forgotten: 0, leaders: BTreeMap::new(), excused: 0 }
     }
 }
 
@@ -37,14 +34,13 @@ impl Checker for OneLeader {
         }
         let Fact::Event { channel: "+elected-leader", payload } = seen.fact else { return Ok(()) };
         let Some(name) = groups::told(payload) else { return Ok(()) };
-        let Some((epoch, forced)) = failover(seen, name) else { return Ok(()) };
-        let forced = forced || self.census.knows_few(seen, name);
-        let (first, was_forced) = *self.leaders.entry((name, epoch)).or_insert((seen.who, forced));
+        let Some((epoch, _)) = failover(seen, name) else { return Ok(()) };
+        let by_few = self.census.knows_few(seen, name);
+        let (first, was_by_few) = *self.leaders.entry((name, epoch)).or_insert((seen.who, by_few));
         if first == seen.who {
             return Ok(());
         }
-        let by_force = (forced || was_forced) && !self.strict;
-        if by_force || epoch <= self.forgotten {
+        if by_few || was_by_few || epoch <= self.forgotten {
             self.excused += 1;
             return Ok(());
         }

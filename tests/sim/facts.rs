@@ -169,16 +169,15 @@ pub const NAMES: [&str; 19] = [
 
 /// Those that look at what one Sentinel does. The others look at the world.
 pub fn all_checkers(options: &Options) -> Vec<Box<dyn Checker>> {
-    let strict = options.strict();
     let census = Census { groups: options.groups.clone(), forgetful: options.forgetful() };
     vec![
         Box::new(check_votes::OneVote::default()),
-        Box::new(check_leader::OneLeader::new(strict, census.clone())),
+        Box::new(check_leader::OneLeader::new(census.clone())),
         Box::new(check_majority::MajorityBehindLeader::new(census.clone())),
         Box::new(check_quorum::QuorumBehindFailover::default()),
         Box::new(check_tilt::NoneInTilt::default()),
         Box::new(check_epochs::EpochsForward::default()),
-        Box::new(check_address::OneAddress::new(strict, census)),
+        Box::new(check_address::OneAddress::new(census)),
         Box::new(check_durable::SavedFirst),
         Box::new(check_loads::LoadsAgain),
         Box::new(check_link::OneLink),

@@ -88,10 +88,10 @@ pub(in super::super) fn failover(call: &mut Call<'_, '_>) {
         Err(FailoverRefused::InProgress) => call.error("INPROG Failover already in progress"),
         Err(FailoverRefused::NoGoodReplica) => call.error("NOGOODSLAVE No suitable replica to promote"),
         Err(FailoverRefused::NoGoodMaster) => call.error("NOGOODPRIMARY Primary does not support FAILOVER command"),
-        // The reference says OK here and then stands still until TILT ends (L5).
         // Its epoch would not be on disk, and so could not be its own.
         Err(FailoverRefused::Unsaved) => call.error("ERR Failed to save config file. Check server logs."),
         Err(FailoverRefused::NoEpochLeft) => call.error("ERR The epochs are used up, so no failover can be led"),
+        // The reference says OK here and then stands still until TILT ends (L5).
         Err(FailoverRefused::Tilt) => {
             call.error("ERR Sentinel is in TILT mode and starts no failover. Try again later.")
         }

@@ -158,7 +158,7 @@ pub(in super::super) fn config(call: &mut Call<'_, '_>) {
 /// Each pattern in turn, each key once.
 fn config_get(call: &mut Call<'_, '_>) {
     if call.argv.len() - 3 > limits::ASKED {
-        return call.too_many();
+        return call.too_many(limits::ASKED);
     }
     let mut keys: Vec<&str> = Vec::new();
     for pattern in call.argv.iter().skip(3) {

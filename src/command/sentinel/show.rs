@@ -253,7 +253,7 @@ pub(in super::super) fn sentinels(call: &mut Call<'_, '_>) {
 /// names are passed over, repeated ones shown once.
 pub(in super::super) fn info_cache(call: &mut Call<'_, '_>) {
     if call.argv.len() - 2 > limits::ASKED {
-        return call.too_many();
+        return call.too_many(limits::ASKED);
     }
     let (sentinel, now) = (&*call.world.sentinel, call.world.now);
     let mut masters: Vec<&Master> = Vec::new();

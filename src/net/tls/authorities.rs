@@ -32,22 +32,24 @@ impl Default for Authorities {
 }
 
 impl Authorities {
-    /// Adds all certificates of a PEM text; returns how many there were.
+    /// Adds all certificates of a PEM text, or none; returns how many there were.
     ///
     /// # Errors
     ///
     /// The text is damaged, or holds a certificate that cannot be read; in a sentence.
     pub fn add(&mut self, pem: &[u8]) -> Result<usize, String> {
-        let mut count = 0;
-        let roots = Arc::make_mut(&mut self.roots);
+        let mut roots = RootCertStore::empty();
+        let mut listed = Vec::new();
         for certificate in CertificateDer::pem_slice_iter(pem) {
             let certificate = certificate.map_err(|error| format!("it is damaged: {error}"))?;
-            count += 1;
+            listed.push(certificate.clone());
             roots
-                .add(certificate.clone())
-                .map_err(|error| format!("certificate {count} in it cannot be used: {error}"))?;
-            Arc::make_mut(&mut self.listed).push(certificate);
+                .add(certificate)
+                .map_err(|error| format!("certificate {} in it cannot be used: {error}", listed.len()))?;
         }
+        let count = listed.len();
+        Arc::make_mut(&mut self.roots).extend(roots.roots);
+        Arc::make_mut(&mut self.listed).append(&mut listed);
         Ok(count)
     }
 

@@ -29,9 +29,6 @@ use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion};
 
 use crate::base::Millis;
 
-/// Whether the program was built with TLS.
-pub const AVAILABLE: bool = true;
-
 /// What of TLS may be used. The default is all that there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {

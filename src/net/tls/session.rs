@@ -141,7 +141,7 @@ impl Session {
         let stage = if self.shaking { "TLS handshake failed" } else { "TLS" };
         let hint = match error {
             Error::InvalidMessage(_) if self.shaking => {
-                " (the peer speaks no TLS, as a plain port or a plain client does)"
+                " (perhaps the peer speaks no TLS, as a plain port or a plain client)"
             }
             Error::InvalidCertificate(CertificateError::Other(other)) if other.to_string().contains("CertVersion") => {
                 " (a certificate of version 1 must be issued by an authority of the list itself)"

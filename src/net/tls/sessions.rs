@@ -18,7 +18,7 @@ pub(super) struct Store {
 #[derive(Default)]
 struct Kept {
     by_key: HashMap<Vec<u8>, (Vec<u8>, u64)>,
-    /// Keys with their time and number; those that were taken or replaced stay until they come to the front.
+    /// Keys with their time and number; those that were taken or replaced stay until they come to the front or get too many.
     queue: VecDeque<(Millis, u64, Vec<u8>)>,
     made: u64,
     bytes: usize,
@@ -49,15 +49,25 @@ impl Store {
             kept.bytes += key.len() + value.len();
             kept.queue.push_back((now, kept.made, key.clone()));
             kept.by_key.insert(key, (value, kept.made));
-            while kept.queue.len() > most || kept.bytes > limits::TLS_SESSION_BYTES {
+            while kept.by_key.len() > most || kept.bytes > limits::TLS_SESSION_BYTES {
                 kept.drop_oldest();
             }
+            kept.tidy();
             true
         })
     }
 }
 
 impl Kept {
+    /// Whoever resumes a session takes it, and its key stays behind in the queue. Such keys are swept out before there are more
+    /// of them than there are sessions, so that the queue is bounded by what bounds those.
+    fn tidy(&mut self) {
+        if self.queue.len() > 2 * self.by_key.len() {
+            let by_key = &self.by_key;
+            self.queue.retain(|(_, number, key)| by_key.get(key).is_some_and(|(_, owner)| owner == number));
+        }
+    }
+
     fn drop_oldest(&mut self) {
         if let Some((_, number, key)) = self.queue.pop_front()
             && self.by_key.get(&key).is_some_and(|(_, owner)| *owner == number)
@@ -135,6 +145,20 @@ mod tests {
         store.put_at(Millis(66_000), key(2), vec![3]);
         assert_eq!(store.get(&key(1)), None);
         assert_eq!(store.with(Millis(66_000), |kept| kept.by_key.len()), 1);
+    }
+
+    #[test]
+    fn what_was_taken_leaves_nothing_behind_that_grows() {
+        let store = Store::new(bounds(0, 300));
+        store.put(key(0), vec![0]);
+        for number in 1..=200 {
+            store.put(key(number), vec![number]);
+            assert_eq!(store.take(&key(number)), Some(vec![number]));
+        }
+        assert_eq!(store.get(&key(0)), Some(vec![0]), "those that nobody took stay");
+        let kept = store.kept.lock().unwrap();
+        assert_eq!(kept.by_key.len(), 1);
+        assert!(kept.queue.len() <= 3, "{} keys wait for their time", kept.queue.len());
     }
 
     #[test]
