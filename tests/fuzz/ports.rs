@@ -1,7 +1,9 @@
 //! The real binary: rubbish on its ports, and from a server that it watches.
 
 use super::drive::{behaviour, below, long, run, size};
-use crate::server_support::{Client, Folder, Sentinel, free_port, until};
+use crate::server_support::{Client, Sentinel, until};
+#[cfg(feature = "tls")]
+use crate::server_support::{Folder, free_port};
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
