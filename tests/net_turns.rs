@@ -3,11 +3,12 @@
 mod net_support;
 
 use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use net_support::*;
-use watchfire::base::Millis;
-use watchfire::net::{Next, Reactor, TimerId};
+use watchfire::base::{Millis, limits};
+use watchfire::net::{Next, Reactor, TimerId, Token};
 
 /// A clock of this test alone, that stands until the test moves it.
 macro_rules! hand_clock {
@@ -252,4 +253,48 @@ fn another_thread_can_end_the_poll() {
     reactor.run(&mut story).unwrap();
     thread.join().unwrap();
     assert!(reactor.cancel(late));
+}
+
+#[test]
+fn who_came_to_us_is_served_before_the_connections_that_we_made_and_of_each_kind_so_many_in_a_turn() {
+    const MANY: usize = limits::STREAMS_PER_TURN * 5 / 2;
+    let mut reactor = Reactor::new(clock).unwrap();
+    let listener = reactor.listen(local4(), 512).unwrap();
+    let at = reactor.local_addr(listener).unwrap();
+    let server = TcpListener::bind(local4()).unwrap();
+    let mut story = Story::new(Vec::new(), |reactor, order: &mut Vec<Vec<Token>>, event| {
+        match event {
+            Event::BeforeSleep => order.push(Vec::new()),
+            Event::Readable(stream) => {
+                assert_eq!(drain(reactor, *stream, &mut Vec::new()), None);
+                order.last_mut().unwrap().push(*stream);
+            }
+            _ => {}
+        }
+        Next::Done
+    });
+    // Ours first, in the list as well: all of them have something to say before anybody else has.
+    let (mut ours, mut nodes) = (Vec::new(), Vec::new());
+    for _ in 0..MANY {
+        ours.push(reactor.connect(server.local_addr().unwrap(), None).unwrap());
+        nodes.push(server.accept().unwrap().0);
+    }
+    let clients: Vec<TcpStream> = (0..3).map(|_| client(at)).collect();
+    until(&mut reactor, &mut story, |s| {
+        s.accepted().len() == clients.len() && s.count(|e| matches!(e, Event::Connected(..))) == MANY
+    });
+    turns(&mut reactor, &mut story, 1);
+    story.state.clear();
+    for mut stream in nodes.iter().chain(&clients) {
+        stream.write_all(b"x").unwrap();
+    }
+    turns(&mut reactor, &mut story, 3);
+    let theirs = story.accepted();
+    let [first, second, third] = story.state.as_slice() else { panic!("three turns") };
+    let (served_first, served_ours) = first.split_at(theirs.len());
+    assert_eq!(served_first, theirs, "though they were the last to say something");
+    assert_eq!(served_ours.len(), limits::STREAMS_PER_TURN);
+    assert_eq!(second.len(), limits::STREAMS_PER_TURN);
+    let all: Vec<Token> = [served_ours, second, third].concat();
+    assert_eq!(all, ours, "in the order in which they had something to say, each once");
 }

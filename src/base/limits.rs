@@ -61,11 +61,14 @@ pub const ACCEPTS_PER_TURN: u32 = 1000;
 pub const ACCEPT_PAUSE: u64 = 100;
 /// Silence on an accepted connection before the kernel probes it, in seconds, until the owner decides otherwise.
 pub const KEEPALIVE_SECONDS: u32 = 300;
-/// Events taken from the kernel by one poll; what is left comes with the next. An INFO to read or to give takes tens of µs, and
-/// whoever asks something waits for two turns at most, which are to stay below 20 ms with a save in one of them.
-pub const EVENTS_PER_POLL: usize = 128;
+/// Events taken from the kernel by one poll; what is left comes with the next.
+pub const EVENTS_PER_POLL: usize = 1024;
+/// Of the connections that others made to us, and of those that we made, so many are served in one turn. An INFO to read or to
+/// give takes tens of µs, and whoever asks something waits for two turns at most, which are to stay below 20 ms with a save in
+/// one of them.
+pub const STREAMS_PER_TURN: usize = 128;
 /// Connections to nodes begun in one turn, of some tens of µs each; further ones wait for the next turns.
-pub const DIALS_PER_TURN: usize = 64;
+pub const DIALS_PER_TURN: usize = 32;
 /// Connections to nodes that are written to in one turn; the PINGs of a thousand masters are due in the same one.
 pub const LINK_WRITES_PER_TURN: usize = 128;
 /// Longest wait of one poll, in ms; systems differ in what they take beyond. A timer further away is waited for in pieces.

@@ -1,11 +1,13 @@
-//! What every room may use: time as a number, seeded chance, globs, quoting, limits, what errors may show.
+//! What every room may use: time as a number, seeded chance, globs, quoting, limits, what errors may show, a map.
 
 pub mod glob;
 pub mod limits;
 pub mod quote;
 pub mod random;
 pub mod secret;
+pub mod shelf;
 pub mod time;
 
 pub use random::Random;
+pub use shelf::Shelf;
 pub use time::Millis;

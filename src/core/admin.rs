@@ -7,8 +7,7 @@ use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunab
 use super::report::Outcome;
 use super::snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 use super::{Sentinel, current_addr};
-use crate::base::Millis;
-use std::collections::BTreeMap;
+use crate::base::{Millis, Shelf};
 
 /// For so long after `SENTINEL MONITOR`, ms, what servers repeat may be of the time before a `SENTINEL REMOVE`: a replica hands
 /// on what was published at its master while it synchronised.
@@ -61,8 +60,8 @@ impl Sentinel {
             durable_vote: Vote { leader: None, epoch: epochs.1 },
             odown: None,
             rebooted: None,
-            replicas: BTreeMap::new(),
-            peers: BTreeMap::new(),
+            replicas: Shelf::new(),
+            peers: Shelf::new(),
             failover: None,
             attempt: None,
             retry_at: None,
@@ -74,6 +73,7 @@ impl Sentinel {
             due: Millis(0),
             reports: None,
         };
+        self.plan_new(&master);
         self.masters.insert(id, master);
         self.names.insert(name.into(), id);
         self.claims.touch();

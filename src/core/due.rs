@@ -47,8 +47,13 @@ impl Sentinel {
         let before = std::mem::replace(&mut master.due, due);
         if before != due {
             self.agenda.remove(&(before, id));
+            self.agenda.insert((due, id));
         }
-        self.agenda.insert((due, id));
+    }
+
+    /// A master is new.
+    pub(super) fn plan_new(&mut self, master: &Master) {
+        self.agenda.insert((master.due, master.id));
     }
 
     /// A master is gone.
@@ -188,5 +193,41 @@ impl Node {
     pub(super) fn info_at(&self, period: u64) -> Millis {
         let known = self.info.as_ref().map_or(Millis(0), |info| info.at + period + 1);
         known.max(self.info_asked.map_or(Millis(0), |at| at + period.max(1_000) + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{Addr, Identity, MasterSnapshot, RunId, Settings, Snapshot};
+
+    #[test]
+    fn who_joins_a_shared_link_has_nobody_looked_at_but_the_one_who_had_it_alone() {
+        let now = Millis(1_000);
+        let master = |port| MasterSnapshot {
+            name: format!("m{port}"),
+            host: "127.0.0.1".into(),
+            port,
+            settings: Settings::with_quorum(1),
+            config_epoch: 0,
+            leader_epoch: 0,
+            known_replicas: Vec::new(),
+            known_peers: Vec::new(),
+        };
+        let snapshot = Snapshot { masters: vec![master(1), master(2), master(3)], ..Snapshot::default() };
+        let identity = Identity { myid: RunId::from_entropy([1; 20]), port: 26379, own_password: Vec::new() };
+        let mut sentinel = Sentinel::new(identity, &snapshot, 7, now);
+        let ids: Vec<MasterId> = sentinel.masters.keys().copied().collect();
+        let (peer, addr) = (RunId::from_entropy([2; 20]), Addr::new("127.0.0.1", 26380));
+        let later = Millis(9_000);
+        let mut looked_at_after = |id| {
+            ids.iter().for_each(|&id| sentinel.plan(id, later));
+            sentinel.insert_peer(now, id, peer, &addr);
+            sentinel.masters.values().map(|master| master.due < later).collect::<Vec<_>>()
+        };
+        assert_eq!(looked_at_after(ids[0]), [true, false, false]);
+        assert_eq!(looked_at_after(ids[1]), [true, true, false], "the first is no longer alone with it");
+        assert_eq!(looked_at_after(ids[2]), [false, false, true]);
+        assert_eq!(sentinel.agenda.len(), ids.len());
     }
 }

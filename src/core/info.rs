@@ -194,7 +194,8 @@ impl Sentinel {
             if addr.same(&master.node.addr) {
                 continue;
             }
-            if let Some(replica) = master.replicas.values_mut().find(|replica| replica.node.addr.same(addr)) {
+            let known = master.replicas.values_mut().find(|replica| replica.node.addr.same(addr));
+            if let Some(replica) = known {
                 // Known by name once is known by name.
                 if addr.is_named() && !replica.node.addr.is_named() {
                     replica.node.addr = addr.clone();

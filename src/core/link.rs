@@ -130,8 +130,11 @@ impl Sentinel {
             if let Owner::Peer(_, masters) = &mut link.owner {
                 masters.insert(master);
             }
-            // Whoever had it alone has to reckon with the PINGs of another from now on.
-            self.reconsider_users(id);
+            // Whoever had it alone has to reckon with the PINGs of another from now on. The others do already: with a
+            // thousand masters in the file, to look at all of them for each of them would be most of a start.
+            if link.sharers() == 2 {
+                self.reconsider_users(id);
+            }
             return id;
         }
         let id = self.add_link(now, addr.clone(), Owner::Peer(run_id, BTreeSet::from([master])));

@@ -60,7 +60,7 @@ pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigg
 pub use slot::Measured;
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
-use crate::base::{Millis, Random};
+use crate::base::{Millis, Random, Shelf};
 use doubts::Claims;
 use outbox::Outbox;
 use script::ScriptQueue;
@@ -93,9 +93,9 @@ pub struct Sentinel {
     oldest_epoch: u64,
     /// The epoch that is on disk; it differs only while saves fail.
     durable_epoch: u64,
-    masters: BTreeMap<MasterId, Master>,
+    masters: Shelf<MasterId, Master>,
     names: BTreeMap<Box<str>, MasterId>,
-    links: BTreeMap<LinkId, Link>,
+    links: Shelf<LinkId, Link>,
     /// The one link to each peer, whoever shares it.
     peer_links: BTreeMap<RunId, LinkId>,
     /// Names with the last address that was found for them.
@@ -151,9 +151,9 @@ impl Sentinel {
             current_epoch: snapshot.current_epoch,
             oldest_epoch: snapshot.current_epoch,
             durable_epoch: snapshot.current_epoch,
-            masters: BTreeMap::new(),
+            masters: Shelf::new(),
             names: BTreeMap::new(),
-            links: BTreeMap::new(),
+            links: Shelf::new(),
             peer_links: BTreeMap::new(),
             known_names: BTreeMap::new(),
             lost_names: BTreeSet::new(),

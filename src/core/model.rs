@@ -10,8 +10,8 @@ use super::refused::Refusals;
 use super::report::Reports;
 use super::slot::Measured;
 use super::snapshot::Settings;
-use crate::base::Millis;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::base::{Millis, Shelf};
+use std::collections::{BTreeSet, VecDeque};
 
 /// What a server says it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +89,8 @@ pub struct Master {
     /// Objectively down since.
     pub odown: Option<Millis>,
     pub rebooted: Option<Millis>,
-    pub replicas: BTreeMap<ReplicaId, Replica>,
-    pub peers: BTreeMap<PeerId, Peer>,
+    pub replicas: Shelf<ReplicaId, Replica>,
+    pub peers: Shelf<PeerId, Peer>,
     pub failover: Option<Failover>,
     /// When the last attempt (ours, or one we voted for) counts as begun.
     pub attempt: Option<Millis>,

@@ -23,6 +23,9 @@ pub(super) struct Outbox {
     pub hostnames: bool,
 }
 
+/// Room for so many effects is kept for the next turn.
+const QUEUE_KEPT: usize = 1024;
+
 impl Outbox {
     pub fn new(hostnames: bool) -> Outbox {
         Outbox { hostnames, ..Outbox::default() }
@@ -37,6 +40,8 @@ impl Outbox {
         let effect = self.queue.pop_front();
         if self.queue.is_empty() {
             self.telling.clear();
+            // A start fills it as nothing does later.
+            self.queue.shrink_to(QUEUE_KEPT);
         }
         effect
     }

@@ -8,6 +8,9 @@ use super::{Plant, Sentinel};
 use crate::base::Millis;
 use crate::resp::Reply;
 
+/// Room for so many unanswered commands is kept on a link.
+const PENDING_KEPT: usize = 4;
+
 impl Sentinel {
     pub(super) fn command_reply(&mut self, now: Millis, conn: ConnId, reply: Reply) {
         let Some(&(id, _)) = self.conns.get(&conn) else { return };
@@ -24,6 +27,10 @@ impl Sentinel {
             self.touch_owner(now, id);
             return;
         };
+        if link.pending.is_empty() {
+            // At the opening of a link more is asked at once than ever after.
+            link.pending.shrink_to(PENDING_KEPT);
+        }
         link.refusals = None;
         // Whether we may ask for a priority is no matter of the link, and is said where it matters.
         if let Reply::Error(text) = &reply

@@ -104,6 +104,8 @@ pub(super) enum Shake {
 pub(super) struct Stream {
     pub(super) socket: Wire,
     pub(super) connecting: bool,
+    /// We made the connection, not the peer.
+    pub(super) ours: bool,
     /// Sticky: set by the poll, cleared by `WouldBlock`, and `readable` also by a read that the socket could not fill.
     pub(super) readable: bool,
     pub(super) writable: bool,
@@ -137,6 +139,7 @@ impl Stream {
         Stream {
             socket,
             connecting,
+            ours: connecting,
             readable: false,
             writable: !connecting,
             hung_up: false,

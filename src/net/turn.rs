@@ -113,19 +113,36 @@ impl Reactor {
         }
     }
 
-    /// Serves the ready list as it stands. What the callbacks add is the next turn's.
+    /// Serves the ready list as it stands: who came to us, and then the connections that we made, each kind in its order and up
+    /// to [`limits::STREAMS_PER_TURN`] of them, so that a client that asks something does not stand in line behind the answers
+    /// of a thousand nodes. The rest stays at the head of the list. What the callbacks add is the next turn's, too.
     fn file_events<H: Handler + ?Sized>(&mut self, handler: &mut H) {
         let mut batch = std::mem::replace(&mut self.ready, std::mem::take(&mut self.spare_tokens));
-        for token in batch.drain(..) {
-            if let Some(listener) = self.listener(token) {
-                listener.queued = false;
-                self.accept_from(handler, token);
-            } else if let Some(stream) = self.stream(token) {
-                stream.queued = false;
-                self.serve(handler, token);
-                self.enlist(token);
+        let mut rest = Vec::new();
+        for ours in [false, true] {
+            let mut left = limits::STREAMS_PER_TURN;
+            for &token in &batch {
+                if let Some(listener) = self.listener(token) {
+                    if !ours {
+                        listener.queued = false;
+                        self.accept_from(handler, token);
+                    }
+                } else if let Some(stream) = self.stream(token)
+                    && stream.ours == ours
+                {
+                    if left == 0 {
+                        rest.push(token);
+                        continue;
+                    }
+                    left -= 1;
+                    stream.queued = false;
+                    self.serve(handler, token);
+                    self.enlist(token);
+                }
             }
         }
+        self.ready.splice(0..0, rest);
+        batch.clear();
         self.spare_tokens = batch;
     }
 

@@ -278,8 +278,8 @@ impl Server {
             room_for: links,
             began: None,
         };
-        // The first save is done before anybody is told that we are there.
-        shell.before_sleep(&mut reactor);
+        // The first save is done before anybody is told that we are there; connections are begun by the first turn.
+        shell.drain(&mut reactor);
         Ok(Server { reactor, shell, pidfile, socket_file, supervisor })
     }
 

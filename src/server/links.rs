@@ -8,7 +8,7 @@
 //! are asked for in the first turn, and nobody would be answered until the last of them was begun. Those over the limit wait
 //! their turn in order, command connections before those of Pub/Sub: a failover needs only the former.
 
-use crate::base::{Millis, limits};
+use crate::base::{Millis, Shelf, limits};
 use crate::core::{ConnId, ConnKind, Gone, Input, Sentinel};
 use crate::net::tls::Connector;
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
@@ -25,7 +25,7 @@ const TLS_ALERT: [u8; 2] = [21, 3];
 
 #[derive(Debug)]
 pub struct Links {
-    by_conn: BTreeMap<ConnId, Line>,
+    by_conn: Shelf<ConnId, Line>,
     by_stream: BTreeMap<Token, ConnId>,
     /// Those with something to write.
     dirty: VecDeque<ConnId>,
@@ -65,7 +65,7 @@ impl Links {
     #[must_use]
     pub fn new(source: Option<IpAddr>, tls: Option<Connector>) -> Links {
         Links {
-            by_conn: BTreeMap::new(),
+            by_conn: Shelf::new(),
             by_stream: BTreeMap::new(),
             dirty: VecDeque::new(),
             waiting: [VecDeque::new(), VecDeque::new()],
