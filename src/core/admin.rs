@@ -2,7 +2,7 @@
 
 use super::failover::Cause;
 use super::ids::{Addr, LinkId, MasterId, is_host};
-use super::model::{Master, Node, Owner, Role};
+use super::model::{Master, Node, Owner, Role, VotedOther};
 use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunables, Vote};
 use super::report::Outcome;
 use super::snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
@@ -107,7 +107,7 @@ impl Sentinel {
         if saved.leader_epoch > saved.config_epoch
             && let Some(master) = self.masters.get_mut(&id)
         {
-            master.voted_other = Some((saved.leader_epoch, now));
+            master.voted_other = Some(VotedOther { epoch: saved.leader_epoch, since: now, last: now });
         }
         // A vote and no configuration: monitored anew, and stopped soon after.
         if saved.config_epoch == 0

@@ -6,7 +6,7 @@
 use super::effect::Level;
 use super::failover::{Failover, Step};
 use super::ids::{Addr, MasterId, RunId};
-use super::model::{Expect, Link, Master, Peer};
+use super::model::{Expect, Link, Master, Peer, VotedOther};
 use super::operator::{Answer, Vote};
 use super::{Plant, Sentinel, current_addr};
 use crate::base::Millis;
@@ -135,20 +135,23 @@ impl Sentinel {
 
     /// One vote per master and epoch, first come first served; never one that may not reach the disk. The epoch may be an older
     /// one than ours, as long as this master is not beyond it: when a machine with many masters dies, their elections are held
-    /// at once, each moves the epoch on, and none is to be lost by that.
+    /// at once, each moves the epoch on, and none is to be lost by that. But an election that began before our start may have
+    /// had the vote of whoever was here before us, so until all of those are over nothing older will do.
     pub(super) fn vote(&mut self, now: Millis, id: MasterId, epoch: u64, candidate: RunId) {
         self.adopt_epoch(epoch);
-        let (twice, own_timers) = (self.planted(Plant::VoteTwice), self.planted(Plant::OwnTimers));
+        let own_timers = self.planted(Plant::OwnTimers);
+        let twice = self.planted(Plant::VoteTwice);
         let given = self.planted(Plant::VotePerSentinel)
             && self.masters.values().any(|other| other.id != id && other.leader_epoch >= epoch);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let fresh = (master.leader_epoch < epoch && !given) || twice;
-        if self.save_retry.is_some() {
+        let newcomer = now.since(self.started) <= self.tunables.election_timeout;
+        let oldest = if own_timers || newcomer { self.current_epoch } else { master.config_epoch + 1 };
+        if self.save_retry.is_some() || epoch < oldest {
             // Whoever asked takes this for a final no in this epoch, so it must be one.
             master.withdrawn_epoch = master.withdrawn_epoch.max(epoch);
         }
-        let oldest = if own_timers { self.current_epoch } else { self.oldest_epoch.max(master.config_epoch + 1) };
-        if !fresh || epoch < oldest || epoch <= master.withdrawn_epoch {
+        if !fresh || epoch <= master.withdrawn_epoch {
             return;
         }
         let other = candidate != self.identity.myid;
@@ -156,7 +159,10 @@ impl Sentinel {
         master.leader_epoch = epoch;
         master.voted_at = now;
         if other {
-            master.voted_other = Some((epoch, now));
+            // What an earlier one of them has done and nobody was told counts on.
+            let unsettled = master.voted_other.filter(|vote| vote.epoch > master.config_epoch);
+            let since = unsettled.map_or(now, |vote| vote.since);
+            master.voted_other = Some(VotedOther { epoch, since, last: now });
             master.attempt = Some(now + self.random.below(DESYNC));
             master.retry_at = None;
             master.delay_logged = false;

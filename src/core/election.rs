@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 const BACK_OFF_SLOTS: u64 = 5;
 /// A forced failover looks this often for an epoch of its own.
 const FORCED_TRIES: u32 = 3;
-/// Out of so many epochs one is drawn for a failover that is forced where no majority can be asked: hardly ever the one that
-/// another draws who does the same, and nowhere near those of elections that are held meanwhile.
+/// A failover that is forced where no majority can be asked leaves out so many epochs, in which others may hold elections
+/// meanwhile, and draws one out of so many: hardly ever the one that another draws who does the same.
 const EPOCHS_APART: u64 = 1 << 20;
 /// `SENTINEL SIMULATE-FAILURE crash-after-election`.
 const CRASH_AFTER_ELECTION: u32 = 1;
@@ -301,7 +301,7 @@ impl Sentinel {
 
     /// Forced, and the epoch tried is not ours: another, the next or one far from where anybody else may be.
     fn next_epoch(&mut self, now: Millis, id: MasterId, apart: bool) {
-        let leap = if apart { 1 + self.random.below(EPOCHS_APART) } else { 0 };
+        let leap = if apart { EPOCHS_APART + self.random.below(EPOCHS_APART) } else { 0 };
         let Some(epoch) = self.fresh_epoch(leap) else { return self.abort(now, id, "-failover-abort-not-elected") };
         if apart {
             let text = format!(
@@ -311,7 +311,7 @@ impl Sentinel {
             self.out.log(Level::Notice, text);
         }
         let Some(failover) = self.masters.get_mut(&id).and_then(|master| master.failover.as_mut()) else { return };
-        failover.apart |= apart;
+        failover.apart = apart;
         failover.epoch = epoch;
         failover.changed = now;
         failover.tries += 1;

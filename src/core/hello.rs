@@ -351,9 +351,6 @@ impl Sentinel {
     /// A larger epoch anywhere is ours from now on.
     pub(super) fn adopt_epoch(&mut self, epoch: u64) {
         if epoch > self.current_epoch {
-            if self.current_epoch == 0 {
-                self.oldest_epoch = epoch;
-            }
             self.current_epoch = epoch;
             self.out.mark_dirty();
             self.out.event(Level::Warning, "+new-epoch", epoch.to_string());
@@ -381,9 +378,9 @@ impl Sentinel {
         self.out.log(Level::Warning, text);
     }
 
-    /// A larger config epoch names the master's address from now on. Two addresses under one config epoch are what
-    /// two failovers leave behind that were forced without a majority; then all must choose the same one, so the
-    /// larger address stands.
+    /// A larger config epoch names the master's address from now on. Two addresses under one config epoch are what a failover
+    /// leaves behind that was forced at a Sentinel of redis, or a file that somebody edited; then all must choose the same one,
+    /// so the larger address stands.
     fn adopt_config(&mut self, now: Millis, id: MasterId, peer: PeerId, hello: &Hello) {
         let gullible = self.planted(Plant::AcceptOlderConfig);
         let forgetful = self.planted(Plant::SameAddressInMemory);
@@ -396,8 +393,8 @@ impl Sentinel {
         if collides && due(&mut master.conflict_reported, now) {
             let (ours, theirs) = (current_addr(master), &hello.master_addr);
             let text = format!(
-                "{} says that {} is {theirs}, we say {ours}, both in config epoch {}: either failovers were forced where \
-                 no majority could be asked, and then the larger address stands, or a configuration was edited",
+                "{} says that {} is {theirs}, we say {ours}, both in config epoch {}: either a failover was forced at a \
+                 Sentinel that asks nobody, and then the larger address stands, or a configuration was edited",
                 hello.run_id, master.name, hello.config_epoch
             );
             self.out.log(Level::Warning, text);

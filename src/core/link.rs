@@ -38,6 +38,7 @@ impl Link {
             ping_sent: now,
             last_ok: now,
             last_pong: now,
+            excused: 0,
             way: Measured::default(),
             peer_save: Measured::default(),
             cmd_dialled: None,

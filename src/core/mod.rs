@@ -77,6 +77,8 @@ const GATHER: u64 = 100;
 const SAVE_RETRY: u64 = 1_000;
 /// A save that takes longer than so many ms, or a turn that comes so much too late, is a standstill, which nobody is blamed for.
 const STANDSTILL: u64 = 100;
+/// Several standstills within one silence are excused for no more than so many ms in all.
+const EXCUSE_MOST: u64 = 2_000;
 /// Where it would find nothing the cron stays away, but no longer than so many ms and this part of the gap that makes a TILT:
 /// a sleep is part of the gap when the process stands still in it.
 const CRON_PAUSE: u64 = 500;
@@ -89,8 +91,7 @@ pub struct Sentinel {
     options: Options,
     tunables: Tunables,
     current_epoch: u64,
-    /// In epochs before this one no vote is given: those of before our start, or before the first that we heard of.
-    oldest_epoch: u64,
+    started: Millis,
     /// The epoch that is on disk; it differs only while saves fail.
     durable_epoch: u64,
     masters: Shelf<MasterId, Master>,
@@ -149,7 +150,7 @@ impl Sentinel {
             options: snapshot.options.clone(),
             tunables: Tunables::default(),
             current_epoch: snapshot.current_epoch,
-            oldest_epoch: snapshot.current_epoch,
+            started: now,
             durable_epoch: snapshot.current_epoch,
             masters: Shelf::new(),
             names: BTreeMap::new(),
@@ -364,10 +365,14 @@ impl Sentinel {
         if stood <= STANDSTILL {
             return;
         }
-        let later = |at: Millis| (at + stood).min(now);
+        let later = |at: Millis, by: u64| (at + by).min(now);
         for link in self.links.values_mut() {
-            (link.active_ping, link.last_ok) = (link.active_ping.map(later), later(link.last_ok));
+            // One silence is excused once as a whole. Where we stand still again and again, it is not to last for ever.
+            let more = if link.excused == 0 { stood } else { EXCUSE_MOST.saturating_sub(link.excused).min(stood) };
+            link.excused += more;
+            (link.active_ping, link.last_ok) = (link.active_ping.map(|at| later(at, more)), later(link.last_ok, more));
         }
+        let later = |at: Millis| later(at, stood);
         for master in self.masters.values_mut() {
             master.rebooted = master.rebooted.map(later);
             master.node.role_reported_at = later(master.node.role_reported_at);

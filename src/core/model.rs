@@ -78,9 +78,8 @@ pub struct Master {
     pub leader: Option<RunId>,
     pub leader_epoch: u64,
     pub voted_at: Millis,
-    /// The last vote that another got from us: its epoch, and when. What that one has done in it may only show when we seek
-    /// votes ourselves. After a restart, when we came to know of it.
-    pub voted_other: Option<(u64, Millis)>,
+    /// The votes that others got from us. What they have done with them may only show when we seek votes ourselves.
+    pub voted_other: Option<VotedOther>,
     /// No vote is given in epochs up to this one: a vote in it did not reach the disk, or was refused because saves
     /// fail, and whoever asked may rely on that.
     pub withdrawn_epoch: u64,
@@ -235,6 +234,16 @@ impl Conn {
     }
 }
 
+/// Votes for others of which no configuration has come yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VotedOther {
+    /// Of the last one.
+    pub epoch: u64,
+    /// The first one; after a restart, when we came to know of it.
+    pub since: Millis,
+    pub last: Millis,
+}
+
 /// The connections to one node and what is outstanding on them. Ping state lives here, because peers that
 /// several masters share get one PING a period; hello, ask and vote state live with the instance.
 #[derive(Clone, Debug)]
@@ -252,6 +261,8 @@ pub struct Link {
     pub ping_sent: Millis,
     pub last_ok: Millis,
     pub last_pong: Millis,
+    /// So many ms of the present silence were ours.
+    pub excused: u64,
     /// From a question to its answer.
     pub way: Measured,
     /// What a peer takes beyond that where it has to save before it answers.

@@ -146,8 +146,7 @@ impl Sentinel {
             _ => (false, false, false),
         };
         if ok && !(deaf && matches!(link.owner, Owner::Master(_))) {
-            link.last_ok = now;
-            link.active_ping = None;
+            (link.last_ok, link.active_ping, link.excused) = (now, None, 0);
         }
         if pong
             && let Owner::Master(master) = &link.owner
@@ -227,7 +226,8 @@ impl Sentinel {
         if sought {
             peer.answered = peer.answered.max(Some(epoch));
             // It knows the master (else it would not call it down, or name a leader), was asked for its vote in
-            // this epoch and did not give it: it is beyond the epoch and will never vote in it.
+            // this epoch and did not give it: it never will. Redis's is beyond the epoch; ours has a configuration of that
+            // epoch or a newer one, could not save, or had just started, and its own epoch was beyond.
             if vote_epoch < epoch && (down || leader.is_some()) {
                 peer.abstained = peer.abstained.max(Some(epoch));
             }

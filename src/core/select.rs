@@ -190,9 +190,9 @@ impl Replica {
 /// has become a master itself, in the same life: that one promoted it, and may even have told somebody. Who follows it up
 /// chooses the same. One that becomes a master at any other time is somebody's mistake.
 fn promoted_by_another(master: &Master, replica: &Replica) -> bool {
-    let Some((_, since)) = master.voted_other.filter(|&(epoch, _)| epoch > master.config_epoch) else { return false };
-    let until = since + master.settings.failover_timeout.saturating_mul(2);
+    let Some(vote) = master.voted_other.filter(|vote| vote.epoch > master.config_epoch) else { return false };
+    let until = vote.last + master.settings.failover_timeout.saturating_mul(2);
     replica.node.role_reported == Role::Master
-        && (since..=until).contains(&replica.node.role_reported_at)
+        && (vote.since..=until).contains(&replica.node.role_reported_at)
         && replica.master_addr.as_ref().is_some_and(|addr| addr.same(&master.node.addr))
 }
