@@ -204,6 +204,8 @@ fn a_reload_that_finds_an_authority_half_written_keeps_the_old_ones_and_says_so(
         assert!(serves(&dial, node.port));
     }
     fs::write(&abroad, &whole).unwrap();
+    // One that is new and not whole is passed over, and keeps nobody from reading the rest.
+    fs::write(folder.path().join("new.pem"), &whole[..whole.len() / 2]).unwrap();
     reload("were read again");
     assert!(serves(&dial, node.port));
     // Taken away on purpose.

@@ -276,6 +276,7 @@ impl Server {
             watchdog: Watchdog::find(supervisor, now),
             housekept: now,
             room_for: links,
+            links_seen: links,
             began: None,
         };
         // The first save is done before anybody is told that we are there; connections are begun by the first turn.

@@ -81,6 +81,8 @@ struct Shell {
     housekept: Millis,
     /// So many links have descriptors set aside for them.
     room_for: u64,
+    /// So many there were when it was last looked at.
+    links_seen: u64,
     /// When the work of this turn began; `None` while it sleeps.
     began: Option<Instant>,
 }
@@ -159,9 +161,11 @@ impl Shell {
     }
 
     /// Links to nodes that were not known at the start need descriptors too, and come before clients that are yet to come.
+    /// While they become more and more it is not said each time.
     fn make_room(&mut self) {
         let links = self.links.count();
-        if links > self.room_for {
+        let settled = std::mem::replace(&mut self.links_seen, links) == links;
+        if settled && links > self.room_for {
             self.room_for = links;
             match boot::descriptors(&self.desk.options, links) {
                 Ok(maxclients) => self.desk.facts.maxclients = maxclients,

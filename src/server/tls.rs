@@ -18,7 +18,7 @@ pub struct Tls {
     pub connector: Option<Connector>,
     /// The listeners of the TLS port.
     pub listeners: BTreeSet<Token>,
-    /// What the files in the folder of authorities held.
+    /// Which files in the folder of authorities held certificates.
     folder: material::Folder,
 }
 
@@ -80,7 +80,7 @@ mod material {
     pub struct Folder;
 
     impl Folder {
-        pub fn worse_than(&self, _: &Folder) -> Option<&Path> {
+        pub fn worse_than<'a>(&self, _: &'a Folder) -> Option<&'a Path> {
             None
         }
     }
@@ -99,36 +99,22 @@ mod material {
     use super::super::sys;
     use super::{Acceptor, AuthClients, Connector, TlsOptions};
     use crate::net::tls::{Authorities, Certificates, Chain, Identity, Key, Params, Sessions, Suite};
-    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
     use std::fs;
     use std::path::{Path, PathBuf};
 
     /// A larger file is no certificate but a mistake, in bytes.
     const LARGEST_FILE: u64 = 4 * 1024 * 1024;
 
-    /// The files of a folder of authorities.
+    /// The files in a folder of authorities that hold certificates.
     #[derive(Debug, Default)]
-    pub struct Folder(BTreeMap<PathBuf, Held>);
-
-    /// What is in a file of a folder of authorities.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Held {
-        Certificates,
-        /// It may be anything else, or empty.
-        Nothing,
-        /// It begins like certificates and is none.
-        Damaged,
-    }
+    pub struct Folder(BTreeSet<PathBuf>);
 
     impl Folder {
-        /// A file that is worse than it was. (One that was no better then was passed over then as well.)
-        pub fn worse_than(&self, before: &Folder) -> Option<&Path> {
-            let is_worse = |(file, now): &(&PathBuf, &Held)| match (now, before.0.get(*file)) {
-                (Held::Certificates, _) => false,
-                (Held::Nothing, before) => before == Some(&Held::Certificates),
-                (Held::Damaged, before) => before != Some(&Held::Damaged),
-            };
-            self.0.iter().find(is_worse).map(|(file, _)| file.as_path())
+        /// A file that is still there and whose certificates are not. (One that never had any is passed over, as at the start.)
+        pub fn worse_than<'a>(&self, before: &'a Folder) -> Option<&'a Path> {
+            let is_worse = |file: &&Path| !self.0.contains(*file) && file.exists();
+            before.0.iter().map(PathBuf::as_path).find(is_worse)
         }
     }
 
@@ -201,7 +187,7 @@ mod material {
 
     fn authorities(
         options: &TlsOptions,
-        held: &mut BTreeMap<PathBuf, Held>,
+        held: &mut BTreeSet<PathBuf>,
         notes: &mut Vec<String>,
     ) -> Result<Authorities, String> {
         let mut authorities = Authorities::default();
@@ -225,17 +211,15 @@ mod material {
             for file in files.into_iter().filter(is_certificate_file) {
                 let pem = fs::read(&file).map_err(|why| format!("tls-ca-cert-dir {}: {why}.", file.display()))?;
                 // A folder holds whatever it holds; the one odd file in it must not keep the others from being used.
-                let found = match authorities.add(&pem) {
-                    Ok(0) => Held::Nothing,
-                    Ok(_) => Held::Certificates,
-                    Err(why) => {
-                        notes.push(format!("tls-ca-cert-dir: {} is passed over: {why}", file.display()));
-                        Held::Damaged
+                match authorities.add(&pem) {
+                    Ok(0) => {}
+                    Ok(_) => {
+                        held.insert(file);
                     }
-                };
-                held.insert(file, found);
+                    Err(why) => notes.push(format!("tls-ca-cert-dir: {} is passed over: {why}", file.display())),
+                }
             }
-            if !held.values().any(|&found| found == Held::Certificates) {
+            if held.is_empty() {
                 return Err(format!("tls-ca-cert-dir {folder}: there is no certificate in it."));
             }
         }
