@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 const BACK_OFF_SLOTS: u64 = 5;
 /// A forced failover looks this often for an epoch of its own.
 const FORCED_TRIES: u32 = 3;
+/// A peer that is within reach and does not answer, because it is busy or because a partition is not noticed yet, holds up a
+/// forced failover for this many ms.
+const FORCED_PATIENCE: u64 = 1_000;
 /// A failover that is forced where no majority can be asked leaves out so many epochs, in which others may hold elections
 /// meanwhile, and draws one out of so many: hardly ever the one that another draws who does the same.
 const EPOCHS_APART: u64 = 1 << 20;
@@ -71,7 +74,7 @@ impl Sentinel {
     fn own_deadline(&self, now: Millis, master: &Master) -> Option<Millis> {
         match &master.failover {
             Some(failover) => match failover.step {
-                Step::WaitStart if failover.forced => Some(failover.changed + self.slot(master)),
+                Step::WaitStart if failover.forced => Some(failover.changed + self.forced_patience(master, failover)),
                 Step::WaitStart => Some(failover.changed + self.election_patience(master) + 1),
                 Step::SelectReplica => {
                     let patience = failover.changed + self.news_patience(master);
@@ -269,10 +272,10 @@ impl Sentinel {
             }
             return false;
         }
-        let connected = |peer: &&Peer| self.links[&peer.link].cmd.is_up();
-        let all_answered = master.peers.values().filter(connected).all(|peer| peer.answered >= Some(epoch));
+        let within_reach = |peer: &&Peer| peer.sdown.is_none() && self.links[&peer.link].cmd.is_up();
+        let all_answered = master.peers.values().filter(within_reach).all(|peer| peer.answered >= Some(epoch));
         let careless = self.planted(Plant::ForceWithoutOwnEpoch);
-        if !all_answered && waited < self.slot(master) && !careless {
+        if !all_answered && waited < self.forced_patience(master, failover) && !careless {
             return false;
         }
         // A majority behind us can be behind nobody else in this epoch. Without one, others may be electing in it.
@@ -283,6 +286,11 @@ impl Sentinel {
         }
         self.elected(now, id);
         true
+    }
+
+    /// So long whoever is within reach is waited for. In an epoch apart from all others nothing depends on the answers.
+    fn forced_patience(&self, master: &Master, failover: &Failover) -> u64 {
+        if failover.apart { self.slot(master) } else { FORCED_PATIENCE }
     }
 
     /// An epoch in which nobody has voted yet, `leap` beyond the next one. There is none after the last, and to begin again at 0
