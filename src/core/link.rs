@@ -404,9 +404,6 @@ impl Sentinel {
             ConnKind::PubSub => (!link.pubsub_established, link.pubsub_dialled),
         };
         let lasted = !attempt && dialled.is_some_and(|at| at + self.tunables.ping_period <= now);
-        if kind == ConnKind::Command && !attempt {
-            link.welcomes_lost = if lasted { 0 } else { link.welcomes_lost.saturating_add(1) };
-        }
         let refused = *why == Gone::Refused;
         if attempt && refused && kind == ConnKind::Command {
             link.note_refusal(now);
@@ -417,6 +414,9 @@ impl Sentinel {
         };
         *side = Conn::Down;
         let at_once = !attempt && (std::mem::take(never_lost) || lasted);
+        if kind == ConnKind::Command && !attempt {
+            link.welcomes_lost = if at_once { 0 } else { link.welcomes_lost.saturating_add(1) };
+        }
         let why = match why {
             Gone::Refused => "Connection refused",
             Gone::Other(text) => text,
