@@ -279,8 +279,8 @@ impl Sentinel {
             return false;
         }
         // A majority behind us can be behind nobody else in this epoch. Without one, others may be electing in it.
-        let nobody_elses = failover.apart || master.votes_for(me, epoch) >= majority(master);
-        if !nobody_elses && !careless && !self.planted(Plant::ForceAmongOthers) {
+        let ours_alone = failover.apart || master.votes_for(me, epoch) >= majority(master);
+        if !ours_alone && !careless && !self.planted(Plant::ForceAmongOthers) {
             self.next_epoch(now, id, true);
             return false;
         }

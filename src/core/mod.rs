@@ -365,14 +365,14 @@ impl Sentinel {
         if stood <= STANDSTILL {
             return;
         }
-        let later = |at: Millis, by: u64| (at + by).min(now);
         for link in self.links.values_mut() {
             // One silence is excused once as a whole. Where we stand still again and again, it is not to last for ever.
             let more = if link.excused == 0 { stood } else { EXCUSE_MOST.saturating_sub(link.excused).min(stood) };
             link.excused += more;
-            (link.active_ping, link.last_ok) = (link.active_ping.map(|at| later(at, more)), later(link.last_ok, more));
+            let later = |at: Millis| (at + more).min(now);
+            (link.active_ping, link.last_ok) = (link.active_ping.map(later), later(link.last_ok));
         }
-        let later = |at: Millis| later(at, stood);
+        let later = |at: Millis| (at + stood).min(now);
         for master in self.masters.values_mut() {
             master.rebooted = master.rebooted.map(later);
             master.node.role_reported_at = later(master.node.role_reported_at);
