@@ -128,7 +128,7 @@ fn info_beside_clients(bencher: Bencher, count: usize) {
     bencher.bench_local(|| {
         let mut world = World {
             now: Millis(1_000_000),
-            wall_ms: 0,
+            wall_ms: || 0,
             sentinel: &mut group.core,
             clients: &mut clients,
             acl: &mut acl,

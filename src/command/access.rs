@@ -6,7 +6,7 @@ use super::call::refuse;
 use super::client_cmd::describe;
 use super::commands::COMMANDS;
 use super::introspect;
-use super::table::{CATEGORIES, Command, NO_AUTH};
+use super::table::{CATEGORIES, Command, NO_AUTH, PUBSUB};
 use super::{Client, ClientId, World};
 use crate::acl::{Acl, Asked, Catalog, DEFAULT, Denied, Reason};
 use crate::resp::Argv;
@@ -60,6 +60,10 @@ pub(super) fn check(acl: &Acl, user: &[u8], command: &Command, argv: &Argv, at: 
     if command.flags & NO_AUTH != 0 {
         return Ok(());
     }
+    if command.flags & PUBSUB == 0 {
+        return acl
+            .check(user, &Asked { command: command.full, first: argv.get(at + 1), channels: &[], patterns: false });
+    }
     let (channels, patterns): (Vec<&[u8]>, bool) = match command.full {
         "subscribe" => (argv.iter().skip(at + 1).collect(), false),
         "psubscribe" => (argv.iter().skip(at + 1).collect(), true),
@@ -74,7 +78,7 @@ fn note(world: &mut World<'_>, id: ClientId, reason: Reason, object: &[u8], user
     let Some(client) = world.clients.get(id) else { return };
     let mut info = Vec::new();
     describe(&mut info, client, world.now);
-    world.acl.log.add((world.now, world.wall_ms), (reason, object), user, info);
+    world.acl.log.add((world.now, (world.wall_ms)()), (reason, object), user, info);
 }
 
 /// Tries a user and a password; `word` is the command's name as the client wrote it. True: the client is that user.

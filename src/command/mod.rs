@@ -45,8 +45,8 @@ pub const COMPATIBLE_VERSION: &str = crate::config::AS_REDIS;
 pub struct World<'a> {
     /// The time of this turn, monotonic.
     pub now: Millis,
-    /// Wall clock, ms since 1970.
-    pub wall_ms: u64,
+    /// Reads the wall clock, in ms since 1970: few commands need it.
+    pub wall_ms: fn() -> u64,
     pub sentinel: &'a mut Sentinel,
     pub clients: &'a mut Clients,
     pub acl: &'a mut Acl,

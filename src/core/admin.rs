@@ -17,7 +17,7 @@ impl Sentinel {
     /// `SENTINEL MONITOR`. The host must be numeric unless `resolve-hostnames` is on.
     pub fn monitor(&mut self, now: Millis, name: &str, host: &str, port: u16, quorum: u32) -> Result<(), MonitorError> {
         self.notice_gap(now);
-        if self.names.contains_key(name) {
+        if self.names.contains_key(name.as_bytes()) {
             return Err(MonitorError::DuplicateName);
         }
         let addr = is_host(host).then(|| Addr::new(host, port)).and_then(|addr| self.locate(addr));
@@ -75,7 +75,7 @@ impl Sentinel {
         };
         self.plan_new(&master);
         self.masters.insert(id, master);
-        self.names.insert(name.into(), id);
+        self.names.insert(name.as_bytes().into(), id);
         self.claims.touch();
         let link = self.add_link(now, addr, Owner::Master(id));
         if let Some(master) = self.masters.get_mut(&id) {
@@ -154,7 +154,7 @@ impl Sentinel {
         }
         if let Some(master) = self.masters.remove(&id) {
             self.unplan(&master);
-            self.names.remove(&master.name);
+            self.names.remove(master.name.as_bytes());
             self.leave_link(master.node.link, id);
         }
         self.out.mark_dirty();

@@ -109,7 +109,7 @@ impl Sentinel {
             self.report_own_id(now, &hello);
             return;
         }
-        let Some(&id) = self.names.get(hello.master_name.as_str()) else { return };
+        let Some(&id) = self.names.get(hello.master_name.as_bytes()) else { return };
         // A name that we may not look up is no address.
         let (Some(addr), Some(master_addr)) = (self.locate(hello.addr), self.locate(hello.master_addr)) else { return };
         let hello = &Hello { addr, master_addr, ..hello };

@@ -16,7 +16,7 @@ impl Sentinel {
     fn check_masters(&self) {
         assert_eq!(self.names.len(), self.masters.len());
         for master in self.masters.values() {
-            assert_eq!(self.names.get(&master.name), Some(&master.id));
+            assert_eq!(self.names.get(master.name.as_bytes()), Some(&master.id));
             assert!(master.leader_epoch <= self.current_epoch, "a vote in an epoch that we do not know");
             assert!(master.config_epoch <= self.current_epoch, "a configuration of an epoch that we do not know");
             assert!(master.odown.is_none() || master.node.sdown.is_some(), "ODOWN without SDOWN");

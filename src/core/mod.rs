@@ -95,7 +95,7 @@ pub struct Sentinel {
     /// The epoch that is on disk; it differs only while saves fail.
     durable_epoch: u64,
     masters: Shelf<MasterId, Master>,
-    names: BTreeMap<Box<str>, MasterId>,
+    names: BTreeMap<Box<[u8]>, MasterId>,
     links: Shelf<LinkId, Link>,
     /// The one link to each peer, whoever shares it.
     peer_links: BTreeMap<RunId, LinkId>,
@@ -458,7 +458,6 @@ impl Sentinel {
 
     #[must_use]
     pub fn master_by_name(&self, name: &[u8]) -> Option<&Master> {
-        let name = std::str::from_utf8(name).ok()?;
         self.masters.get(self.names.get(name)?)
     }
 

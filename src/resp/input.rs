@@ -55,16 +55,19 @@ impl Input {
         }
     }
 
+    #[inline(always)]
     pub fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
 
     /// What is there, oldest first.
+    #[inline(always)]
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
     /// Takes `count` bytes, which must be there, off the front.
+    #[inline(always)]
     pub fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.len());
         self.start += count;

@@ -164,12 +164,14 @@ impl RequestDecoder {
 
     /// Takes the `*<count>` line; false when its end has not come.
     fn begin_multibulk(&mut self, into: &mut Argv) -> Result<bool, ProtocolError> {
-        let Some((count, width)) = self.number(ProtocolError::BigMultibulkCount, ProtocolError::MultibulkLength)?
-        else {
-            return Ok(false);
+        let (count, width) = match short_number(self.input.rest()) {
+            Some(short) => short,
+            None => match self.number(ProtocolError::BigMultibulkCount, ProtocolError::MultibulkLength)? {
+                // No count, or a negative one, is a request of nothing.
+                Some((count, width)) => (usize::try_from(count).unwrap_or(0), width),
+                None => return Ok(false),
+            },
         };
-        // No count, or a negative one, is a request of nothing.
-        let count = usize::try_from(count).unwrap_or(0);
         if count > self.limits.args {
             // A count that nobody might send is called invalid, whoever sends it.
             let too_many = self.limits.args == limits::REQUEST_ARGS || i32::try_from(count).is_err();
@@ -223,10 +225,13 @@ impl RequestDecoder {
             Some(b'$') => {}
             Some(&other) => return Err(ProtocolError::ExpectedDollar(other)),
         }
-        let Some((length, width)) = self.number(ProtocolError::BigBulkCount, ProtocolError::BulkLength)? else {
-            return Ok(None);
+        let (length, width) = match short_number(self.input.rest()) {
+            Some(short) => short,
+            None => match self.number(ProtocolError::BigBulkCount, ProtocolError::BulkLength)? {
+                Some((length, width)) => (usize::try_from(length).map_err(|_| ProtocolError::BulkLength)?, width),
+                None => return Ok(None),
+            },
         };
-        let length = usize::try_from(length).map_err(|_| ProtocolError::BulkLength)?;
         if length > limits::REQUEST_BULK {
             return Err(ProtocolError::BulkLength);
         }
@@ -248,9 +253,6 @@ impl RequestDecoder {
         too_big: ProtocolError,
         invalid: ProtocolError,
     ) -> Result<Option<(i64, usize)>, ProtocolError> {
-        if let Some((number, width)) = short_number(self.input.rest()) {
-            return Ok(Some((number, width)));
-        }
         let found = self.input.find(b'\r');
         if found.unwrap_or(self.input.len()) > limits::REQUEST_INLINE {
             return Err(too_big);
@@ -265,15 +267,15 @@ impl RequestDecoder {
 }
 
 /// The number line that nearly all requests have: type byte, one to three digits, `\r` and one byte more.
-#[inline]
-fn short_number(rest: &[u8]) -> Option<(i64, usize)> {
+#[inline(always)]
+fn short_number(rest: &[u8]) -> Option<(usize, usize)> {
     match *rest {
-        [_, a @ b'0'..=b'9', b'\r', _, ..] => Some((i64::from(a - b'0'), 4)),
+        [_, a @ b'0'..=b'9', b'\r', _, ..] => Some((usize::from(a - b'0'), 4)),
         [_, a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', _, ..] => {
-            Some((i64::from(a - b'0') * 10 + i64::from(b - b'0'), 5))
+            Some((usize::from(a - b'0') * 10 + usize::from(b - b'0'), 5))
         }
         [_, a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b'\r', _, ..] => {
-            Some((i64::from(a - b'0') * 100 + i64::from(b - b'0') * 10 + i64::from(c - b'0'), 6))
+            Some((usize::from(a - b'0') * 100 + usize::from(b - b'0') * 10 + usize::from(c - b'0'), 6))
         }
         _ => None,
     }

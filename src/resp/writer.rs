@@ -176,6 +176,15 @@ pub fn request(out: &mut Vec<u8>, args: &[&[u8]]) {
 }
 
 fn push_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
+    // Most are a name, an address or a number: put together on the stack, they cost one look at the buffer instead of three.
+    if let length @ 0..=9 = bytes.len() {
+        let mut whole = [b'$', b'0' + length as u8, b'\r', b'\n', 0, 0, 0, 0, 0, 0, 0, 0, 0, b'\r', b'\n'];
+        whole[4..4 + length].copy_from_slice(bytes);
+        whole[4 + length] = b'\r';
+        whole[5 + length] = b'\n';
+        out.extend_from_slice(&whole[..6 + length]);
+        return;
+    }
     out.reserve(bytes.len() + 16);
     push_header(out, b'$', bytes.len());
     out.extend_from_slice(bytes);

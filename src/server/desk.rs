@@ -38,10 +38,9 @@ impl Desk {
     }
 
     pub fn world(&mut self, now: Millis) -> World<'_> {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         World {
             now,
-            wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+            wall_ms: wall_clock,
             sentinel: &mut self.sentinel,
             clients: &mut self.clients,
             acl: &mut self.acl,
@@ -66,4 +65,10 @@ impl Desk {
             }
         }
     }
+}
+
+/// In ms since 1970.
+fn wall_clock() -> u64 {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
 }
