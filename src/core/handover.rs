@@ -144,7 +144,10 @@ impl Sentinel {
         let (refusal, paused) = match reply {
             Reply::Array(parts) => match parts.as_slice() {
                 [_, Reply::Error(text)] => (text.as_slice(), true),
-                [_, _] => return self.act(now, id),
+                [_, _] => {
+                    self.note(now, id, "handover-begun", None);
+                    return self.act(now, id);
+                }
                 _ => (&b"no transaction"[..], false),
             },
             Reply::Error(text) => (text.as_slice(), false),
@@ -256,10 +259,19 @@ impl Sentinel {
         link.command(out, Expect::Released(id, side), &[name("EXEC")])
     }
 
-    /// The release was answered, or (`done` is false) lost with its connection.
-    pub(super) fn released(&mut self, id: MasterId, side: Side, done: bool) {
-        let release = if done { Release::Done } else { Release::Due };
-        self.change_handover(id, |handover| handover.release[side as usize] = release);
+    /// The release was answered.
+    pub(super) fn released(&mut self, now: Millis, id: MasterId, side: Side) {
+        self.change_handover(id, |handover| handover.release[side as usize] = Release::Done);
+        let what = match side {
+            Side::New => "new-master-released",
+            Side::Old => "old-master-released",
+        };
+        self.note(now, id, what, None);
+    }
+
+    /// The release was lost with its connection.
+    pub(super) fn release_unanswered(&mut self, id: MasterId, side: Side) {
+        self.change_handover(id, |handover| handover.release[side as usize] = Release::Due);
     }
 
     fn change_handover(&mut self, id: MasterId, change: impl FnOnce(&mut Handover)) {

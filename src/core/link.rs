@@ -201,7 +201,7 @@ impl Sentinel {
                     }
                 }
                 Expect::HandOver(master) => self.handover_unanswered(master),
-                Expect::Released(master, side) => self.released(master, side, false),
+                Expect::Released(master, side) => self.release_unanswered(master, side),
                 _ => {}
             }
         }

@@ -93,7 +93,7 @@ impl Sentinel {
                     let text = format!("{} did not drop its clients", self.links[&id].addr);
                     self.out.log(Level::Warning, text);
                 }
-                self.released(master, side, true);
+                self.released(now, master, side);
                 self.act(now, master);
             }
             (Expect::Ignored | Expect::Auth, _) => {}

@@ -79,7 +79,9 @@ impl Outcome {
 /// One moment of a failover.
 #[derive(Clone, Debug)]
 pub struct ReportStep {
-    /// The event that tells of it, or `silent` for the PING from which the silence counts.
+    /// The event that tells of it, or a word of its own for what no event tells: `silent`, the PING from which the silence
+    /// counts; of a coordinated one `handover-begun` (the master has paused its clients and hands over) and
+    /// `new-master-released`, `old-master-released` (its clients are let go, and ask for the new address).
     pub what: &'static str,
     pub at: Millis,
     /// The replica it is about.
