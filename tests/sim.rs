@@ -85,6 +85,7 @@ fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
         Ok("rush") => Options::rush,
         Ok("shared") => Options::shared,
         Ok("wires") => Options::wires,
+        Ok("lines") => Options::lines,
         Ok("divided") => Options::divided,
         Ok(other) => panic!("there is no profile {other:?}"),
     };
@@ -101,6 +102,11 @@ fn run_share(one_of: u64, profile: fn(u64) -> Options) {
 #[test]
 fn no_master_costs_another_anything() {
     run_share(3, Options::worlds);
+}
+
+#[test]
+fn nobody_is_held_down_because_a_dial_waited_in_a_line_of_ours() {
+    run_share(10, Options::lines);
 }
 
 #[test]
@@ -303,6 +309,7 @@ const PLANTED: &[Row] = &[
     (Planted::Core(Plant::HangUpOnSharers), Options::shared, &[], "others-untouched"),
     (Planted::Core(Plant::ResetAll), Options::shared, &[], "others-untouched"),
     (Planted::Core(Plant::KeepSilentLinks), Options::wires, &[], "convergence"),
+    (Planted::Core(Plant::BlameForOwnLine), Options::lines, &[], "down-for-a-cause"),
     (Planted::Core(Plant::WaitPerSentinel), Options::rush, &[], "waits-for-no-other"),
 ];
 

@@ -15,6 +15,9 @@
 //! heard PORT PAYLOAD                    the same, heard on the Pub/Sub connection to that port
 //! up PORT [cmd|pubsub]                  the connections under way to this port are established (and subscribed)
 //! we-are IP                             our own address on connections that come about from now on; 127.0.0.1 as ever
+//! dials wait|go                         dials that are asked for from now on wait in a line of ours; or those in line begin, as
+//!                                       all others do at once
+//! begun PORT [cmd|pubsub]               the dials to that port that are in line begin
 //! down PORT refused|reset [cmd|pubsub]  its connections end
 //! info PORT key:value …                 what INFO there says from now on
 //! obeys PORT                            INFO there follows what SLAVEOF says from now on (role and master; the rest stays)
@@ -83,6 +86,8 @@ struct Story {
     save_fails: bool,
     save_takes: u64,
     own_ip: IpAddr,
+    dials_wait: bool,
+    in_line: BTreeSet<ConnId>,
     quiet: bool,
     out: String,
 }
@@ -102,6 +107,8 @@ impl Story {
             save_fails: false,
             save_takes: 0,
             own_ip: Ipv4Addr::LOCALHOST.into(),
+            dials_wait: false,
+            in_line: BTreeSet::new(),
             quiet: false,
             out: String::new(),
         }
@@ -126,6 +133,11 @@ impl Story {
                     let side = if kind == ConnKind::Command { "cmd" } else { "pubsub" };
                     self.say(&format!("connect {to} {side}"));
                     self.conns.insert(conn, (kind, Wire { port: to.port(), ..Wire::default() }));
+                    if self.dials_wait {
+                        self.in_line.insert(conn);
+                    } else {
+                        self.core.handle(self.now, Input::Begun { conn });
+                    }
                 }
                 Effect::Send { conn, bytes } => {
                     let mut decoder = RequestDecoder::new();
@@ -148,6 +160,7 @@ impl Story {
                 }
                 Effect::Close { conn } => {
                     let (_, wire) = self.conns.remove(&conn).expect("closed once");
+                    self.in_line.remove(&conn);
                     self.say(&format!("close {}", wire.port));
                 }
                 Effect::Event { channel, payload, .. } => self.say(&format!("event {channel} {payload}")),
@@ -162,9 +175,22 @@ impl Story {
         }
     }
 
+    /// Those that are being made or stand.
     fn conns_of(&self, port: u16) -> Vec<(ConnId, ConnKind)> {
-        let of = self.conns.iter().filter(|(_, (_, wire))| wire.port == port);
+        let of = self.conns.iter().filter(|(conn, (_, wire))| wire.port == port && !self.in_line.contains(conn));
         of.map(|(&conn, (kind, _))| (conn, *kind)).collect()
+    }
+
+    /// The turn of those that wait comes.
+    fn begin(&mut self, is_meant: impl Fn(ConnKind, u16) -> bool) {
+        for conn in std::mem::take(&mut self.in_line) {
+            let (kind, wire) = &self.conns[&conn];
+            if is_meant(*kind, wire.port) {
+                self.handle(Input::Begun { conn });
+            } else {
+                self.in_line.insert(conn);
+            }
+        }
     }
 
     fn handle(&mut self, input: Input) {
@@ -174,7 +200,11 @@ impl Story {
 
     fn answer(&mut self, port: u16, most: usize) {
         for _ in 0..most {
-            let found = self.conns.iter_mut().find(|(_, (_, wire))| wire.port == port && !wire.requests.is_empty());
+            let in_line = &self.in_line;
+            let found = self
+                .conns
+                .iter_mut()
+                .find(|(conn, (_, wire))| wire.port == port && !wire.requests.is_empty() && !in_line.contains(conn));
             let Some((&conn, (kind, wire))) = found else { return };
             let (kind, request) = (*kind, wire.requests.remove(0));
             let odd =
@@ -351,6 +381,15 @@ impl Story {
                     }
                 }
             }
+            ["dials", "wait"] => self.dials_wait = true,
+            ["dials", "go"] => {
+                self.dials_wait = false;
+                self.begin(|_, _| true);
+            }
+            ["begun", at, side @ ..] => {
+                let at = port(at);
+                self.begin(|kind, port| port == at && is_meant(kind, side));
+            }
             ["down", at, why, side @ ..] => {
                 let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };
                 self.end_conns(port(at), &why, side);
@@ -410,6 +449,7 @@ impl Story {
             ["restart"] => {
                 let snapshot = self.core.snapshot();
                 self.conns.clear();
+                self.in_line.clear();
                 self.core = Sentinel::new(identity(), &snapshot, 1, self.now);
                 self.drain();
             }

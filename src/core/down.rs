@@ -50,6 +50,8 @@ impl Sentinel {
 
     pub(super) fn judge_master(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
+        self.stand_in_line(now, master.node.link);
+        let Some(master) = self.masters.get(&id) else { return };
         let down = self.links[&master.node.link].is_lost(now, &master.settings)
             || (master.node.role_reported == Role::Replica && now >= self.patience_ends(master))
             || master.rebooted.is_some_and(|at| now.since(at) > master.settings.reboot_down_after);
@@ -82,9 +84,15 @@ impl Sentinel {
         }
         let Some(master) = self.masters.get_mut(&id) else { return };
         let settings = &master.settings;
+        let mut is_lost = |link| {
+            self.links.get_mut(link).is_some_and(|link| {
+                link.stand_in_line(now);
+                link.is_lost(now, settings)
+            })
+        };
         let mut changed = Vec::new();
         for replica in master.replicas.values_mut() {
-            let down = self.links[&replica.node.link].is_lost(now, settings);
+            let down = is_lost(&replica.node.link);
             if down != replica.node.sdown.is_some() {
                 replica.node.sdown = down.then_some(now);
                 if down {
@@ -96,7 +104,7 @@ impl Sentinel {
             }
         }
         for peer in master.peers.values_mut() {
-            let down = self.links[&peer.link].is_lost(now, settings);
+            let down = is_lost(&peer.link);
             if down != peer.sdown.is_some() {
                 peer.sdown = down.then_some(now);
                 peer.last_down = if down { Some(now) } else { peer.last_down };

@@ -31,7 +31,8 @@ pub enum Effect {
     /// Make the state of this very moment ([`Sentinel::snapshot`](super::Sentinel::snapshot)) durable,
     /// then call `saved`.
     Save,
-    /// Start connecting; report `Connected` or `Closed`. Bytes sent meanwhile wait in the buffer.
+    /// Start connecting, at once or when those asked for before have had their turn; report `Begun` and then `Connected` or
+    /// `Closed`. Bytes sent meanwhile wait in the buffer.
     Connect { conn: ConnId, to: SocketAddr, kind: ConnKind },
     /// Queue bytes (whole RESP requests) on a connection.
     Send { conn: ConnId, bytes: Vec<u8> },

@@ -15,6 +15,9 @@ pub enum Gone {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
+    /// The connection is being made from now on: since [`Effect::Connect`](super::Effect::Connect) it may have waited for others.
+    /// To be said before whatever comes of it.
+    Begun { conn: ConnId },
     /// The connection stands; `local` is our address on it, which our hello announces.
     Connected { conn: ConnId, local: IpAddr },
     /// The connection could not be made, or ended. Not sent after [`Effect::Close`](super::Effect::Close).

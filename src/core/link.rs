@@ -4,11 +4,11 @@ use super::effect::{ConnKind, Level};
 use super::hello::HELLO_CHANNEL;
 use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
 use super::input::Gone;
-use super::model::{Conn, Expect, Link, Owner, Told};
+use super::model::{Conn, Excused, Expect, Link, Owner, Told};
 use super::outbox::Outbox;
 use super::slot::Measured;
 use super::snapshot::Settings;
-use super::{Effect, Plant, Sentinel};
+use super::{EXCUSE_MOST, Effect, Plant, Sentinel};
 use crate::base::Millis;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -23,6 +23,8 @@ const DIAL_PATIENCE: u64 = 3_000;
 const DIALS_TO_DEATH: u64 = 4;
 /// And how often when each attempt is lost: a lost SYN alone, which the kernel repeats after a second, must not kill.
 const LOST_DIALS_TO_DEATH: u64 = 2;
+/// Nobody is called silent before we have dialled, however many others we had to dial first; but for no longer than this, ms.
+const LINE_MOST: u64 = 30_000;
 
 impl Link {
     pub(super) fn new(id: LinkId, addr: Addr, owner: Owner, now: Millis) -> Link {
@@ -38,7 +40,7 @@ impl Link {
             ping_sent: now,
             last_ok: now,
             last_pong: now,
-            excused: 0,
+            excused: Excused::default(),
             way: Measured::default(),
             peer_save: Measured::default(),
             cmd_dialled: None,
@@ -92,6 +94,31 @@ impl Link {
     pub(super) fn moves_to(&mut self, now: Millis, addr: Addr) {
         (self.addr, self.refusals) = (addr, None);
         (self.active_ping, self.last_ok) = (self.active_ping.map(|_| now), now);
+        self.excused = Excused::default();
+    }
+
+    /// So many ms of its silence were ours.
+    pub(super) fn excuse(&mut self, now: Millis, ms: u64) {
+        let later = |at: Millis| (at + ms).min(now);
+        (self.active_ping, self.last_ok) = (self.active_ping.map(later), later(self.last_ok));
+    }
+
+    /// To be called before the node is judged, or a dial given up. A start, or the loss of all connections at once, asks for
+    /// thousands of dials, and the last of them begins seconds later: so long it was us who did not speak. That moves the
+    /// clocks on, bit by bit as it is looked at, so that every moment that was reckoned with before is at most too early.
+    ///
+    /// Waits before the first dial of a silence are excused as they are, for without it nobody can know whether the node lives.
+    /// Those of later ones only in part: where the line never gets shorter a dead node is to be found all the same.
+    pub(super) fn stand_in_line(&mut self, now: Millis) {
+        if let Conn::InLine { since, .. } = &mut self.pubsub {
+            *since = now;
+        }
+        let Conn::InLine { since, .. } = &mut self.cmd else { return };
+        let waited = now.since(std::mem::replace(since, now));
+        let most = if self.excused.tried { EXCUSE_MOST } else { LINE_MOST };
+        let more = waited.min(most.saturating_sub(self.excused.in_line));
+        self.excused.in_line += more;
+        self.excuse(now, more);
     }
 
     pub(super) fn ping(&mut self, out: &mut Outbox, now: Millis, name: &str) {
@@ -105,7 +132,7 @@ impl Link {
 /// When a connection that is neither accepted nor refused is given up.
 fn stuck_at(conn: Conn) -> Option<Millis> {
     match conn {
-        Conn::Dialling { since, .. } => Some(since + DIAL_PATIENCE + 1),
+        Conn::InLine { since, .. } | Conn::Dialling { since, .. } => Some(since + DIAL_PATIENCE + 1),
         Conn::Down | Conn::Up { .. } => None,
     }
 }
@@ -231,6 +258,7 @@ impl Sentinel {
 
     /// Redials from scratch, with the settings of this moment: new password, new address.
     pub(super) fn redial(&mut self, now: Millis, id: LinkId) {
+        self.stand_in_line(now, id);
         self.hang_up(id, ConnKind::Command);
         self.hang_up(id, ConnKind::PubSub);
         self.end_refusals(id);
@@ -242,6 +270,7 @@ impl Sentinel {
 
     /// Drops what has been silent for too long and dials what is missing, each connection at most once a period.
     pub(super) fn tend_link(&mut self, now: Millis, id: LinkId, down_after: u64) {
+        self.stand_in_line(now, id);
         let Some(link) = self.links.get(&id) else { return };
         let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
         let kept = |conn: Conn| conn.is_up() && self.planted(Plant::KeepSilentLinks);
@@ -353,7 +382,7 @@ impl Sentinel {
         let setname: [&[u8]; 3] = [name("CLIENT"), b"SETNAME", client_name.as_bytes()];
         match kind {
             ConnKind::Command => {
-                link.cmd = Conn::Dialling { conn, since: now };
+                link.cmd = Conn::InLine { conn, since: now };
                 if !auth.is_empty() {
                     link.command(&mut self.out, Expect::Auth, &auth);
                 }
@@ -362,7 +391,7 @@ impl Sentinel {
                 link.ping(&mut self.out, now, ping);
             }
             ConnKind::PubSub => {
-                link.pubsub = Conn::Dialling { conn, since: now };
+                link.pubsub = Conn::InLine { conn, since: now };
                 link.pubsub_heard = now;
                 link.pubsub_established = false;
                 link.pubsub_opening = if auth.is_empty() { 1 } else { 2 };
@@ -373,6 +402,31 @@ impl Sentinel {
                 crate::resp::request(&mut bytes, &setname);
                 crate::resp::request(&mut bytes, &[name("SUBSCRIBE"), HELLO_CHANNEL]);
                 self.out.push(Effect::Send { conn, bytes });
+            }
+        }
+    }
+
+    pub(super) fn stand_in_line(&mut self, now: Millis, id: LinkId) {
+        let blamed = self.planted(Plant::BlameForOwnLine);
+        if let Some(link) = self.links.get_mut(&id).filter(|_| !blamed) {
+            link.stand_in_line(now);
+        }
+    }
+
+    /// A connection that was asked for is being made: what was sent on it leaves from here on, and from here on the node may
+    /// be silent.
+    pub(super) fn begun(&mut self, now: Millis, conn: ConnId) {
+        let Some(&(id, kind)) = self.conns.get(&conn) else { return };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.stand_in_line(now);
+        match kind {
+            ConnKind::Command => {
+                link.cmd = Conn::Dialling { conn, since: now };
+                (link.cmd_dialled, link.ping_sent, link.excused.tried) = (Some(now), now, true);
+            }
+            ConnKind::PubSub => {
+                link.pubsub = Conn::Dialling { conn, since: now };
+                (link.pubsub_dialled, link.pubsub_heard) = (Some(now), now);
             }
         }
     }

@@ -49,7 +49,7 @@ pub use hello::{HELLO_CHANNEL, Hello};
 pub use ids::{Addr, ConnId, LinkId, MasterId, PeerId, ReplicaId, RunId, ScriptId};
 pub use info::InfoReport;
 pub use input::{Gone, Input};
-pub use model::{CachedInfo, Conn, Expect, Link, Master, Node, Owner, Peer, Reconf, Replica, Role, Told};
+pub use model::{CachedInfo, Conn, Excused, Expect, Link, Master, Node, Owner, Peer, Reconf, Replica, Role, Told};
 pub use operator::{
     Answer, Change, FailoverRefused, Identity, MonitorError, NoSuchMaster, PendingScript, QuorumReport, Tilt, Tunables,
     Vote,
@@ -77,7 +77,8 @@ const GATHER: u64 = 100;
 const SAVE_RETRY: u64 = 1_000;
 /// A save that takes longer than so many ms, or a turn that comes so much too late, is a standstill, which nobody is blamed for.
 const STANDSTILL: u64 = 100;
-/// Several standstills within one silence are excused for no more than so many ms in all.
+/// Several standstills within one silence are excused for no more than so many ms in all; and so are the waits of its dials in our
+/// own line, after the first.
 const EXCUSE_MOST: u64 = 2_000;
 /// Where it would find nothing the cron stays away, but no longer than so many ms and this part of the gap that makes a TILT:
 /// a sleep is part of the gap when the process stands still in it.
@@ -193,6 +194,7 @@ impl Sentinel {
     pub fn handle(&mut self, now: Millis, input: Input) {
         self.notice_gap(now);
         match input {
+            Input::Begun { conn } => self.begun(now, conn),
             Input::Connected { conn, local } => self.connected(now, conn, local),
             Input::Closed { conn, why } => self.closed(now, conn, &why),
             Input::Reply { conn, kind: ConnKind::Command, reply } => self.command_reply(now, conn, reply),
@@ -366,11 +368,16 @@ impl Sentinel {
             return;
         }
         for link in self.links.values_mut() {
+            if matches!(link.cmd, Conn::InLine { .. }) {
+                // It was in line before we stood still, so that is part of the wait.
+                link.stand_in_line(now);
+                continue;
+            }
             // One silence is excused once as a whole. Where we stand still again and again, it is not to last for ever.
-            let more = if link.excused == 0 { stood } else { EXCUSE_MOST.saturating_sub(link.excused).min(stood) };
-            link.excused += more;
-            let later = |at: Millis| (at + more).min(now);
-            (link.active_ping, link.last_ok) = (link.active_ping.map(later), later(link.last_ok));
+            let before = link.excused.stood;
+            let more = if before == 0 { stood } else { EXCUSE_MOST.saturating_sub(before).min(stood) };
+            link.excused.stood += more;
+            link.excuse(now, more);
         }
         let later = |at: Millis| (at + stood).min(now);
         for master in self.masters.values_mut() {

@@ -206,8 +206,19 @@ pub enum Owner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conn {
     Down,
-    Dialling { conn: ConnId, since: Millis },
-    Up { conn: ConnId, since: Millis },
+    /// Asked for, and not begun yet: it waits for our other connections.
+    InLine {
+        conn: ConnId,
+        since: Millis,
+    },
+    Dialling {
+        conn: ConnId,
+        since: Millis,
+    },
+    Up {
+        conn: ConnId,
+        since: Millis,
+    },
 }
 
 impl Conn {
@@ -215,16 +226,16 @@ impl Conn {
     pub fn id(self) -> Option<ConnId> {
         match self {
             Conn::Down => None,
-            Conn::Dialling { conn, .. } | Conn::Up { conn, .. } => Some(conn),
+            Conn::InLine { conn, .. } | Conn::Dialling { conn, .. } | Conn::Up { conn, .. } => Some(conn),
         }
     }
 
-    /// When it came to be what it is.
+    /// When it came to be what it is; while it is in line, until when that has been counted.
     #[must_use]
     pub fn since(self) -> Option<Millis> {
         match self {
             Conn::Down => None,
-            Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(since),
+            Conn::InLine { since, .. } | Conn::Dialling { since, .. } | Conn::Up { since, .. } => Some(since),
         }
     }
 
@@ -244,6 +255,17 @@ pub struct VotedOther {
     pub last: Millis,
 }
 
+/// What of the present silence of a node was our own doing, and is left out of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Excused {
+    /// So many ms we stood still.
+    pub stood: u64,
+    /// So many ms its dials waited for our other connections.
+    pub in_line: u64,
+    /// A dial has begun since the silence did.
+    pub tried: bool,
+}
+
 /// The connections to one node and what is outstanding on them. Ping state lives here, because peers that
 /// several masters share get one PING a period; hello, ask and vote state live with the instance.
 #[derive(Clone, Debug)]
@@ -261,8 +283,7 @@ pub struct Link {
     pub ping_sent: Millis,
     pub last_ok: Millis,
     pub last_pong: Millis,
-    /// So many ms of the present silence were ours.
-    pub excused: u64,
+    pub excused: Excused,
     /// From a question to its answer.
     pub way: Measured,
     /// What a peer takes beyond that where it has to save before it answers.

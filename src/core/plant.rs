@@ -60,6 +60,8 @@ pub enum Plant {
     WaitPerSentinel,
     /// A connection is kept, however long nothing came back on it.
     KeepSilentLinks,
+    /// While a dial waits in our own line the node is silent.
+    BlameForOwnLine,
     /// Acts in the cron only, without ranks: a start is spread by chance alone, and after an attempt, whoever made it, comes
     /// the full wait.
     OwnTimers,

@@ -3,7 +3,7 @@
 use super::effect::Level;
 use super::hello::{HELLO_CHANNEL, Heard};
 use super::ids::{ConnId, LinkId, MasterId, PeerId, RunId};
-use super::model::{Conn, Expect, Owner};
+use super::model::{Conn, Excused, Expect, Owner};
 use super::{Plant, Sentinel};
 use crate::base::Millis;
 use crate::resp::Reply;
@@ -146,7 +146,7 @@ impl Sentinel {
             _ => (false, false, false),
         };
         if ok && !(deaf && matches!(link.owner, Owner::Master(_))) {
-            (link.last_ok, link.active_ping, link.excused) = (now, None, 0);
+            (link.last_ok, link.active_ping, link.excused) = (now, None, Excused::default());
         }
         if pong
             && let Owner::Master(master) = &link.owner

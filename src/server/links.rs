@@ -102,8 +102,8 @@ impl Links {
         self.waiting.iter().any(|line| !line.is_empty())
     }
 
-    /// Begins those that come next.
-    pub fn begin_waiting(&mut self, reactor: &mut Reactor) {
+    /// Begins those that come next; the core has to hear of each of them, at once.
+    pub fn begin_waiting(&mut self, reactor: &mut Reactor, mut begun: impl FnMut(ConnId)) {
         let mut left = limits::DIALS_PER_TURN;
         while left > 0 {
             let [commands, pubsub] = &mut self.waiting;
@@ -113,14 +113,17 @@ impl Links {
                 commands.pop_front().or_else(|| pubsub.pop_front())
             };
             let Some(conn) = next else { return };
-            left -= usize::from(self.begin(reactor, conn));
+            if self.by_conn.contains_key(&conn) {
+                left -= 1;
+                begun(conn);
+                self.begin(reactor, conn);
+            }
         }
     }
 
-    /// Starts to connect; false when nobody wants that any more. When there is not even a socket, the core hears of it through
-    /// [`Links::untold`].
-    fn begin(&mut self, reactor: &mut Reactor, conn: ConnId) -> bool {
-        let Some(line) = self.by_conn.get_mut(&conn) else { return false };
+    /// Starts to connect. When there is not even a socket, the core hears of it through [`Links::untold`].
+    fn begin(&mut self, reactor: &mut Reactor, conn: ConnId) {
+        let Some(line) = self.by_conn.get_mut(&conn) else { return };
         // The source address is for nodes of its family; the others are reached from wherever the route goes.
         let source = self.source.filter(|source| source.is_ipv4() == line.to.is_ipv4());
         let begun = match &self.tls {
@@ -137,7 +140,6 @@ impl Links {
                 self.untold.push_back(Input::Closed { conn, why: Gone::Other(why.to_string()) });
             }
         }
-        true
     }
 
     /// Queues bytes; for a connection that is gone they are dropped.
@@ -347,11 +349,13 @@ mod tests {
         let begun = |links: &Links| (0..10 * TURN as u64).filter(|&conn| is_begun(links, conn)).collect::<Vec<_>>();
         assert_eq!(begun(&links), [], "nothing before the end of the turn");
         links.flush(&mut reactor);
-        let mut commands = Vec::new();
+        let (mut commands, mut told) = (Vec::new(), Vec::new());
         for turn in 1..=2 {
             assert!(links.has_waiting());
-            links.begin_waiting(&mut reactor);
+            links.begin_waiting(&mut reactor, |conn| told.push(conn.0));
             assert_eq!(begun(&links).len(), turn * TURN);
+            told.sort_unstable();
+            assert_eq!(told, begun(&links), "the core hears of each as it begins");
             let of_pubsub;
             (commands, of_pubsub) = begun(&links).into_iter().partition::<Vec<_>, _>(|conn| conn.is_multiple_of(2));
             assert_eq!(of_pubsub.len(), turn * TURN / PUBSUB_SHARE, "these do not wait for ever");
@@ -362,12 +366,12 @@ mod tests {
         // What is closed before its turn is never begun, and takes nobody's place.
         let next = commands.last().unwrap() + 2;
         links.close(&mut reactor, ConnId(next));
-        links.begin_waiting(&mut reactor);
+        links.begin_waiting(&mut reactor, |_| ());
         assert!(!links.by_conn.contains_key(&ConnId(next)));
         assert_eq!(links.by_stream.len(), 3 * TURN);
         for turn in 4..=10 {
             assert!(links.has_waiting());
-            links.begin_waiting(&mut reactor);
+            links.begin_waiting(&mut reactor, |_| ());
             assert_eq!(links.by_stream.len(), (turn * TURN).min(10 * TURN - 1));
         }
         assert!(!links.has_waiting());
@@ -387,7 +391,7 @@ mod tests {
         assert!(!links.has_more());
         // With nobody before it, it comes with this turn.
         links.connect(ConnId(next), to, ConnKind::Command);
-        links.begin_waiting(&mut reactor);
+        links.begin_waiting(&mut reactor, |_| ());
         assert!(is_begun(&links, next));
     }
 }

@@ -217,7 +217,8 @@ impl Handler for Shell {
         self.links.flush(reactor);
         self.sockets.flush(reactor, &mut self.desk);
         // Whoever was just answered need not wait for these.
-        self.links.begin_waiting(reactor);
+        let (sentinel, now) = (&mut self.desk.sentinel, self.now);
+        self.links.begin_waiting(reactor, |conn| sentinel.handle(now, Input::Begun { conn }));
         self.arm(reactor);
         self.desk.stats.loop_cycles += 1;
         if let Some(began) = self.began.take() {

@@ -91,6 +91,7 @@ impl Play {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         state.stands = true;
         let kind = state.kind;
+        self.handle(Input::Begun { conn });
         self.handle(Input::Connected { conn, local: "127.0.0.1".parse().expect("an address") });
         if kind == ConnKind::PubSub {
             let word = |word: &str| Reply::Bulk(word.as_bytes().to_vec());

@@ -1,4 +1,5 @@
-//! Nobody is held down without a cause: a node that has not answered a PING for down-after, or, where that is set, one
+//! Nobody is held down without a cause: a node that has not answered a PING for down-after (the time left out before we had
+//! so much as dialled it, in the line of all that we had to dial), or, where that is set, one
 //! whose connections were all refused for long enough, with nothing else heard from it. A node that hangs, is slow or lies
 //! behind a cut refuses nothing.
 //!
@@ -24,6 +25,7 @@ struct Attempt {
     to: Node,
     kind: ConnKind,
     at: Millis,
+    begun: bool,
     stood: bool,
 }
 
@@ -33,6 +35,9 @@ struct Heard {
     pong: Millis,
     pong_turn: u64,
     earlier_pong: Millis,
+    /// How long dials waited in our line since the last PONG, before the first of them began; and since that of earlier turns.
+    in_line: Line,
+    earlier_line: Line,
     /// The refusals of the command connection without anything else in between: when the first was heard, when the attempt
     /// behind the last was made, and how many there were.
     refused: Option<(Millis, Millis, u32)>,
@@ -41,17 +46,54 @@ struct Heard {
     proven_turn: u64,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    ms: u64,
+    tried: bool,
+}
+
+impl Line {
+    fn waited(&mut self, ms: u64) {
+        self.ms += if self.tried { 0 } else { ms };
+    }
+}
+
 impl Ear {
     pub fn turn_begins(&mut self) {
         self.turn += 1;
     }
 
     pub fn dials(&mut self, conn: ConnId, to: Node, kind: ConnKind, at: Millis) {
-        self.attempts.insert(conn, Attempt { to, kind, at, stood: false });
+        self.attempts.insert(conn, Attempt { to, kind, at, begun: false, stood: false });
+    }
+
+    /// It has left our line.
+    pub fn begins(&mut self, conn: ConnId, now: Millis) {
+        self.waits(conn, now);
+        let Some(attempt) = self.attempts.get_mut(&conn) else { return };
+        attempt.begun = true;
+        let (to, kind) = (attempt.to, attempt.kind);
+        if kind == ConnKind::Command {
+            let node = self.node(to);
+            (node.in_line.tried, node.earlier_line.tried) = (true, true);
+        }
+    }
+
+    /// So long it has been in our line.
+    fn waits(&mut self, conn: ConnId, now: Millis) {
+        let Some(attempt) = self.attempts.get_mut(&conn).filter(|attempt| !attempt.begun) else { return };
+        let waited = now.since(std::mem::replace(&mut attempt.at, now));
+        let (to, kind) = (attempt.to, attempt.kind);
+        if kind == ConnKind::Command {
+            let node = self.node(to);
+            node.in_line.waited(waited);
+            node.earlier_line.waited(waited);
+        }
     }
 
     /// The Sentinel gives a connection up.
-    pub fn hangs_up(&mut self, conn: ConnId) {
+    pub fn hangs_up(&mut self, now: Millis, conn: ConnId) {
+        self.waits(conn, now);
         if let Some(attempt) = self.attempts.remove(&conn).filter(|attempt| !attempt.stood) {
             self.node(attempt.to).refused = None;
         }
@@ -86,9 +128,9 @@ impl Ear {
         (node.refused, node.proven) = (None, false);
         if *reply == Reply::Simple(b"PONG".to_vec()) {
             if node.pong_turn != turn {
-                node.earlier_pong = node.pong;
+                (node.earlier_pong, node.earlier_line) = (node.pong, node.in_line);
             }
-            (node.pong, node.pong_turn) = (now, turn);
+            (node.pong, node.pong_turn, node.in_line) = (now, turn, Line::default());
         }
     }
 
@@ -97,14 +139,22 @@ impl Ear {
     }
 
     /// Says what is missing for this node to be held down now.
-    pub fn cause(&self, now: Millis, node: Node, down_after: u64) -> Result<(), String> {
+    pub fn cause(&mut self, now: Millis, node: Node, down_after: u64) -> Result<(), String> {
+        let in_line = self.attempts.iter().filter(|(_, attempt)| attempt.to == node && !attempt.begun);
+        for conn in in_line.map(|(&conn, _)| conn).collect::<Vec<_>>() {
+            self.waits(conn, now);
+        }
         let Some(heard) = self.nodes.get(&node) else { return Ok(()) };
-        let pong = if heard.pong_turn == self.turn { heard.earlier_pong } else { heard.pong };
-        let silent = now.since(pong);
+        let earlier = heard.pong_turn == self.turn;
+        let (pong, line) = if earlier { (heard.earlier_pong, heard.earlier_line) } else { (heard.pong, heard.in_line) };
+        let silent = now.since(pong).saturating_sub(line.ms);
         if silent > down_after || heard.proven || heard.proven_turn == self.turn {
             return Ok(());
         }
-        Err(format!("{node} is held down {silent} ms after a PONG, and these are its refusals: {:?}", heard.refused))
+        Err(format!(
+            "{node} is held down {silent} ms after a PONG (without {} ms in our line), and these are its refusals: {:?}",
+            line.ms, heard.refused
+        ))
     }
 }
 
@@ -120,6 +170,7 @@ mod tests {
         ear.turn_begins();
         for (n, why) in (0u64..).zip(ends) {
             ear.dials(ConnId(n), NODE, ConnKind::Command, Millis(50 * n));
+            ear.begins(ConnId(n), Millis(50 * n));
             ear.closed(Millis(50 * n + 1), ConnId(n), why, 190);
         }
         ear.turn_begins();

@@ -39,7 +39,10 @@ pub fn concerned(item: &Item, groups: &[Group], to: impl Fn(ConnId) -> Option<No
             }
         }
         // What says nothing changes nothing, and there is much of it.
-        Item::Reply(_, _, Reply::Simple(_) | Reply::Integer(_)) | Item::Connected(_) | Item::Closed(..) => None,
+        Item::Reply(_, _, Reply::Simple(_) | Reply::Integer(_))
+        | Item::Begun(_)
+        | Item::Connected(_)
+        | Item::Closed(..) => None,
         Item::Reply(conn, kind, _) => match to(*conn)? {
             Node::Server(index) => {
                 let group = groups.iter().find(|group| group.servers.contains(&index))?;

@@ -51,6 +51,7 @@ pub(super) enum Undo {
     DiskWorks(usize),
     DiskFast(usize),
     WholeMessages(usize),
+    NoLine(usize),
     ServersBack(Vec<usize>),
     Nothing,
 }
@@ -251,6 +252,13 @@ impl World<'_> {
                 self.net.tear_messages(who, Some(breaks));
                 Undo::WholeMessages(who)
             }
+            FaultKind::LongLine => {
+                let who = self.nemesis.index(self.options.sentinels);
+                let worst = pick(&mut self.nemesis.random, &[300, 1_500, 6_000]);
+                self.fault(Node::Sentinel(who), format_args!("its dials wait for up to {worst} ms, for {lasts} ms"));
+                self.processes[who].line_ms = (worst / 4, worst);
+                Undo::NoLine(who)
+            }
             FaultKind::MastersDie => {
                 let masters: Vec<usize> = self
                     .servers
@@ -404,6 +412,7 @@ impl World<'_> {
             Undo::Calm => self.net.latency = self.options.latency,
             Undo::DiskWorks(who) => self.processes[who].disk.failing = false,
             Undo::WholeMessages(who) => self.net.tear_messages(who, None),
+            Undo::NoLine(who) => self.processes[who].line_ms = (0, 0),
             Undo::ServersBack(servers) => servers.into_iter().try_for_each(|index| self.server_back(index))?,
             Undo::DiskFast(who) => self.processes[who].disk.save_ms = self.options.save_ms,
             Undo::Nothing => {}
@@ -424,6 +433,7 @@ impl World<'_> {
             self.processes[who].disk.failing = false;
             self.processes[who].disk.save_ms = self.options.save_ms;
             self.net.tear_messages(who, None);
+            self.processes[who].line_ms = (0, 0);
             self.thaw(who);
             self.start(who)?;
             for group in 0..self.options.groups.len() {

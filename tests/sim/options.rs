@@ -62,12 +62,14 @@ pub enum FaultKind {
     Pieces,
     /// All masters die at once: they shared a machine.
     MastersDie,
+    /// A Sentinel has so many others to dial that each dial waits for long.
+    LongLine,
 }
 
 use FaultKind::{
-    Administrator, AsymmetricPartition, FailingDisk, Forger, HalfOpen, Jitter, LinkCut, LyingInfo, MastersDie,
-    Operator, Partition, Pieces, Reset, SentinelCrash, SentinelPause, SentinelReplaced, ServerBusy, ServerHang,
-    ServerKill, ServerLoss, ServerUnwilling, SlowDisk, SlowLink, Stranger, TwoOperators,
+    Administrator, AsymmetricPartition, FailingDisk, Forger, HalfOpen, Jitter, LinkCut, LongLine, LyingInfo,
+    MastersDie, Operator, Partition, Pieces, Reset, SentinelCrash, SentinelPause, SentinelReplaced, ServerBusy,
+    ServerHang, ServerKill, ServerLoss, ServerUnwilling, SlowDisk, SlowLink, Stranger, TwoOperators,
 };
 
 /// What runs with one master draw from. What came later is drawn by [`Options::worlds`] only.
@@ -197,7 +199,9 @@ impl Options {
         let count = pick(draw, &[1, 2, 2, 2, 3, 3, 4]);
         let groups = groups::several(draw, count, base.sentinels);
         let mut faults = base.faults.clone();
-        for (kind, chance) in [(Administrator, 40), (Operator, 10), (HalfOpen, 40), (Pieces, 40), (MastersDie, 30)] {
+        for (kind, chance) in
+            [(Administrator, 40), (Operator, 10), (HalfOpen, 40), (Pieces, 40), (MastersDie, 30), (LongLine, 30)]
+        {
             let weight = 1 + draw.below(4);
             if draw.below(100) < chance && !faults.iter().any(|(known, _)| *known == kind) {
                 faults.push((kind, weight));
@@ -325,6 +329,12 @@ impl Options {
     pub fn wires(seed: u64) -> Options {
         let faults = vec![(HalfOpen, 4), (Pieces, 2), (Reset, 1), (ServerKill, 1)];
         Options { profile: Some("wires"), faults, ..Options::shared(seed) }
+    }
+
+    /// Two masters, whose connections are lost while a Sentinel takes long to make new ones.
+    pub fn lines(seed: u64) -> Options {
+        let faults = vec![(LongLine, 4), (Reset, 6), (ServerKill, 1)];
+        Options { profile: Some("lines"), faults, faults_at_once: 4, ..Options::shared(seed) }
     }
 
     /// Nothing is wrong but that several masters die, at once or one after the other.

@@ -33,6 +33,7 @@ pub enum ShellPlant {
 /// What waits to be read.
 #[derive(Debug)]
 pub enum Item {
+    Begun(ConnId),
     Connected(ConnId),
     Closed(ConnId, Gone),
     Reply(ConnId, ConnKind, Reply),
@@ -71,6 +72,8 @@ pub struct Process {
     pub life: u64,
     pub sentinel: Option<Box<Sentinel>>,
     pub disk: Disk,
+    /// How long a dial waits before it begins, ms: lowest and highest.
+    pub line_ms: (u64, u64),
     pub frozen: bool,
     /// The masters that an operator has removed here, to come back to them.
     pub removed: BTreeSet<&'static str>,
@@ -98,6 +101,7 @@ impl Process {
             life: 0,
             sentinel: None,
             disk,
+            line_ms: (0, 0),
             frozen: false,
             removed: BTreeSet::new(),
             replaced: None,
@@ -270,8 +274,12 @@ impl World<'_> {
                     }
                 }
                 // Nothing is reported about a connection that the core closed meanwhile.
-                Item::Connected(conn) | Item::Closed(conn, _) | Item::Reply(conn, ..)
+                Item::Begun(conn) | Item::Connected(conn) | Item::Closed(conn, _) | Item::Reply(conn, ..)
                     if !process.wires.contains_key(&conn) => {}
+                Item::Begun(conn) => {
+                    process.ear.begins(conn, now);
+                    sentinel.handle(now, Input::Begun { conn });
+                }
                 Item::Connected(conn) => {
                     process.ear.connected(conn);
                     sentinel.handle(now, Input::Connected { conn, local: Node::Sentinel(who).ip() });
@@ -414,13 +422,22 @@ impl World<'_> {
                     self.net.get(wire).is_some_and(|open| open.from_open && open.to == to && open.kind == kind)
                 });
                 self.observe(who, Fact::Dials { to, doubled })?;
-                let wire = self.net.dial(&mut self.queue, self.now, who, to, conn, kind);
-                self.processes[who].wires.insert(conn, wire);
-                self.processes[who].ear.dials(conn, to, kind, self.now);
+                let line = self.processes[who].line_ms;
+                let waits = if line.1 > 0 { between(&mut self.random, line) } else { 0 };
+                let wire = self.net.dial(&mut self.queue, self.now + waits, who, to, conn, kind);
+                let process = &mut self.processes[who];
+                process.wires.insert(conn, wire);
+                process.ear.dials(conn, to, kind, self.now);
+                if waits > 0 {
+                    self.queue.push(self.now + waits, Event::Begun { who, life: process.life, conn });
+                } else if let Some(sentinel) = &mut process.sentinel {
+                    process.ear.begins(conn, self.now);
+                    sentinel.handle(self.now, Input::Begun { conn });
+                }
             }
             Effect::Send { conn, bytes } => return self.send(who, conn, &bytes),
             Effect::Close { conn } => {
-                self.processes[who].ear.hangs_up(conn);
+                self.processes[who].ear.hangs_up(self.now, conn);
                 if let Some(wire) = self.processes[who].wires.remove(&conn) {
                     self.line(Weight::Noise, me, "close", format_args!("{}", conn.0));
                     self.net.close_from(&mut self.queue, self.now, wire);

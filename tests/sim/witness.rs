@@ -65,7 +65,7 @@ impl World<'_> {
     }
 
     /// A node was said to be down: by what right?
-    pub(super) fn has_cause(&self, who: usize, payload: &str) -> Outcomes {
+    pub(super) fn has_cause(&mut self, who: usize, payload: &str) -> Outcomes {
         let [kind, _, ip, port, ..] = payload.split(' ').collect::<Vec<_>>()[..] else { return Ok(()) };
         let node = format!("{ip}:{port}").parse().ok().and_then(Node::at).expect("a node of this world");
         let process = &self.processes[who];
@@ -75,7 +75,8 @@ impl World<'_> {
         if kind == "master" && master.is_none_or(|master| master.node.role_reported == CoreRole::Replica) {
             return Ok(());
         }
-        let cause = process.ear.cause(self.now, node, self.options.down_after_of(group));
+        let (now, down_after) = (self.now, self.options.down_after_of(group));
+        let cause = self.processes[who].ear.cause(now, node, down_after);
         self.judged("down-for-a-cause", cause.map_err(|what| format!("s{}: {what}", who + 1)))
     }
 

@@ -18,7 +18,7 @@ use super::witness::Witness;
 use std::fmt;
 use watchfire::base::random::mix;
 use watchfire::base::{Millis, Random};
-use watchfire::core::{Gone, RunId, Sentinel, Snapshot};
+use watchfire::core::{ConnId, Gone, RunId, Sentinel, Snapshot};
 use watchfire::resp::Reply;
 
 pub type Outcomes = Result<(), Violation>;
@@ -54,6 +54,12 @@ pub enum Event {
         who: usize,
         life: u64,
         at: Millis,
+    },
+    /// A dial has waited in the line of the one who dials.
+    Begun {
+        who: usize,
+        life: u64,
+        conn: ConnId,
     },
     /// A save that took time is over.
     Saved {
@@ -222,6 +228,11 @@ impl<'t> World<'t> {
             }
             Event::Turn { who, life } => return self.turn_due(who, life),
             Event::Wake { who, life, at } => return self.wake_due(who, life, at),
+            Event::Begun { who, life, conn } => {
+                if self.processes[who].life == life {
+                    self.post(who, Item::Begun(conn));
+                }
+            }
             Event::Saved { who, life, snapshot, ok } => return self.save_done(who, life, *snapshot, ok),
             Event::LateSave { who, life, snapshot } => self.late_save(who, life, *snapshot),
             Event::Start { who } => return self.start(who),
