@@ -1,7 +1,7 @@
 //! Down: subjectively (we alone), objectively (the quorum).
 
-use super::ids::MasterId;
-use super::model::{Link, Master, Role};
+use super::ids::{LinkId, MasterId, RunId};
+use super::model::{Link, Master, Peer, Role};
 use super::snapshot::Settings;
 use super::{Plant, Sentinel};
 use crate::base::Millis;
@@ -24,6 +24,18 @@ impl Link {
     /// Silent, or refused, for longer than the settings of its master allow.
     fn is_lost(&self, now: Millis, settings: &Settings) -> bool {
         self.silent_at(settings.down_after).is_some_and(|at| at <= now) || self.is_refused(settings.down_after_refused)
+    }
+}
+
+impl Peer {
+    /// True when that is news.
+    fn becomes(&mut self, now: Millis, down: bool) -> bool {
+        if down == self.sdown.is_some() {
+            return false;
+        }
+        self.sdown = down.then_some(now);
+        self.last_down = self.sdown.or(self.last_down);
+        true
     }
 }
 
@@ -84,15 +96,15 @@ impl Sentinel {
         }
         let Some(master) = self.masters.get_mut(&id) else { return };
         let settings = &master.settings;
-        let mut is_lost = |link| {
-            self.links.get_mut(link).is_some_and(|link| {
+        let mut is_lost = |link: LinkId| {
+            self.links.get_mut(&link).is_some_and(|link| {
                 link.stand_in_line(now);
                 link.is_lost(now, settings)
             })
         };
         let mut changed = Vec::new();
         for replica in master.replicas.values_mut() {
-            let down = is_lost(&replica.node.link);
+            let down = is_lost(replica.node.link);
             if down != replica.node.sdown.is_some() {
                 replica.node.sdown = down.then_some(now);
                 if down {
@@ -104,10 +116,8 @@ impl Sentinel {
             }
         }
         for peer in master.peers.values_mut() {
-            let down = is_lost(&peer.link);
-            if down != peer.sdown.is_some() {
-                peer.sdown = down.then_some(now);
-                peer.last_down = if down { Some(now) } else { peer.last_down };
+            let down = is_lost(peer.link);
+            if peer.becomes(now, down) {
                 changed.push((down, Err(peer.id)));
             }
         }
@@ -117,6 +127,20 @@ impl Sentinel {
                 Ok(replica) => self.out.replica(master, &master.replicas[&replica]),
                 Err(peer) => self.out.peer(master, &master.peers[&peer]),
             };
+            self.out.alert(master, if down { "+sdown" } else { "-sdown" }, text);
+        }
+    }
+
+    /// SDOWN of one peer of a master; nothing for TILT.
+    pub(super) fn judge_peer(&mut self, now: Millis, id: MasterId, who: RunId) {
+        let Some(master) = self.masters.get_mut(&id).filter(|_| self.tilt.is_none()) else { return };
+        let Some(peer) = master.peers.values_mut().find(|peer| peer.run_id == who) else { return };
+        let Some(link) = self.links.get_mut(&peer.link) else { return };
+        link.stand_in_line(now);
+        let down = link.is_lost(now, &master.settings);
+        if peer.becomes(now, down) {
+            let peer = peer.id;
+            let text = self.out.peer(master, &master.peers[&peer]);
             self.out.alert(master, if down { "+sdown" } else { "-sdown" }, text);
         }
     }

@@ -4,7 +4,7 @@ use super::effect::{ConnKind, Level};
 use super::hello::HELLO_CHANNEL;
 use super::ids::{Addr, ConnId, LinkId, MasterId, RunId};
 use super::input::Gone;
-use super::model::{Conn, Excused, Expect, Link, Owner, Told};
+use super::model::{Conn, Excused, Expect, Link, Master, Owner, Told};
 use super::outbox::Outbox;
 use super::slot::Measured;
 use super::snapshot::Settings;
@@ -516,12 +516,28 @@ impl Sentinel {
                 self.judge_others(now, master);
                 self.act(now, master);
             }
-            Owner::Peer(_, masters) => {
+            Owner::Peer(run_id, masters) => {
                 for master in masters {
-                    self.judge_others(now, master);
-                    self.act(now, master);
+                    // A thousand masters and more may share a peer. Where nothing is going on, its link decides nothing but
+                    // whether the peer is down, and when it is to be dialled.
+                    if self.is_calm(master) {
+                        self.judge_peer(now, master, run_id);
+                        self.reconsider(master);
+                    } else {
+                        self.judge_others(now, master);
+                        self.act(now, master);
+                    }
                 }
             }
         }
+    }
+
+    /// Whether there is nothing about this master in which a peer has a say, nor a dial on a grid of its own.
+    fn is_calm(&self, id: MasterId) -> bool {
+        let calm = |master: &Master| {
+            let at_work = master.node.sdown.is_some() || master.odown.is_some() || master.failover.is_some();
+            !at_work && master.settings.down_after_refused == 0
+        };
+        self.masters.get(&id).is_none_or(calm)
     }
 }
