@@ -69,6 +69,9 @@ pub const EVENTS_PER_POLL: usize = 1024;
 pub const STREAMS_PER_TURN: usize = 128;
 /// Connections to nodes begun in one turn, of some tens of µs each; further ones wait for the next turns.
 pub const DIALS_PER_TURN: usize = 32;
+/// Masters that the core looks at in one turn, or acts upon because their moment has come, of some µs each; with as many events to
+/// tell that is a few ms. The others are the next turn's, which follows at once.
+pub const LOOKS_PER_TURN: usize = 1_000;
 /// Connections to nodes that are written to in one turn; the PINGs of a thousand masters are due in the same one.
 pub const LINK_WRITES_PER_TURN: usize = 128;
 /// Longest wait of one poll, in ms; systems differ in what they take beyond. A timer further away is waited for in pieces.

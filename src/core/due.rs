@@ -13,7 +13,7 @@
 use super::Sentinel;
 use super::ids::{LinkId, MasterId};
 use super::model::{Link, Master, Node, Owner, Reconf, Replica, Role};
-use crate::base::Millis;
+use crate::base::{Millis, limits};
 
 impl Sentinel {
     /// The next cron looks at this master.
@@ -64,16 +64,22 @@ impl Sentinel {
         }
     }
 
-    /// Looks at the masters that are due, or at `all`.
-    pub(super) fn look(&mut self, now: Millis, all: bool) {
-        let mut ids = std::mem::take(&mut self.looked_at);
+    /// Makes the list of the masters that are due, or of `all`.
+    pub(super) fn list_due(&mut self, now: Millis, all: bool) {
+        let ids = &mut self.to_look_at;
         if all {
             ids.extend(self.masters.keys());
         } else {
             ids.extend(self.agenda.iter().take_while(|(due, _)| *due <= now).map(|(_, id)| id));
             ids.sort_unstable();
         }
-        for &id in &ids {
+        ids.reverse();
+    }
+
+    /// Looks at those that are next in it, as many as one turn may.
+    pub(super) fn look(&mut self, now: Millis, all: bool) {
+        for _ in 0..limits::LOOKS_PER_TURN {
+            let Some(id) = self.to_look_at.pop() else { break };
             let Some(master) = self.masters.get(&id) else { continue };
             let due = self.due(master);
             if due > now && !all {
@@ -86,8 +92,6 @@ impl Sentinel {
                 self.plan(id, due);
             }
         }
-        ids.clear();
-        self.looked_at = ids;
         if cfg!(debug_assertions) {
             self.check_agenda(now);
         }
@@ -201,9 +205,8 @@ mod tests {
     use super::*;
     use crate::core::{Addr, Identity, MasterSnapshot, RunId, Settings, Snapshot};
 
-    #[test]
-    fn who_joins_a_shared_link_has_nobody_looked_at_but_the_one_who_had_it_alone() {
-        let now = Millis(1_000);
+    /// So many masters that nobody has answered for yet.
+    fn sentinel(masters: u16, now: Millis) -> Sentinel {
         let master = |port| MasterSnapshot {
             name: format!("m{port}"),
             host: "127.0.0.1".into(),
@@ -214,9 +217,39 @@ mod tests {
             known_replicas: Vec::new(),
             known_peers: Vec::new(),
         };
-        let snapshot = Snapshot { masters: vec![master(1), master(2), master(3)], ..Snapshot::default() };
+        let snapshot = Snapshot { masters: (1..=masters).map(master).collect(), ..Snapshot::default() };
         let identity = Identity { myid: RunId::from_entropy([1; 20]), port: 26379, own_password: Vec::new() };
-        let mut sentinel = Sentinel::new(identity, &snapshot, 7, now);
+        Sentinel::new(identity, &snapshot, 7, now)
+    }
+
+    #[test]
+    fn a_turn_looks_at_so_many_masters_and_the_next_goes_on_at_once() {
+        let turn = limits::LOOKS_PER_TURN;
+        let mut sentinel = sentinel(2_500, Millis(1_000));
+        let now = Millis(1_050);
+        let looked_at = |sentinel: &Sentinel| sentinel.masters.values().filter(|master| master.due > now).count();
+        for turns in 1..=3 {
+            assert!(sentinel.next_wakeup() <= now, "there are more");
+            sentinel.tick(now);
+            assert_eq!(looked_at(&sentinel), (turns * turn).min(2_500));
+        }
+        assert!(sentinel.next_wakeup() > now, "none is left");
+
+        // The same where all want to be woken for the same moment.
+        let now = now + 5;
+        let ids: Vec<MasterId> = sentinel.masters.keys().copied().collect();
+        ids.into_iter().for_each(|id| sentinel.arm(id, now));
+        for left in [2_500_usize, 1_500, 500, 0] {
+            assert_eq!(sentinel.deadlines.iter().take_while(|(at, _)| *at <= now).count(), left);
+            assert_eq!(sentinel.next_wakeup() <= now, left > 0);
+            sentinel.tick(now);
+        }
+    }
+
+    #[test]
+    fn who_joins_a_shared_link_has_nobody_looked_at_but_the_one_who_had_it_alone() {
+        let now = Millis(1_000);
+        let mut sentinel = sentinel(3, now);
         let ids: Vec<MasterId> = sentinel.masters.keys().copied().collect();
         let (peer, addr) = (RunId::from_entropy([2; 20]), Addr::new("127.0.0.1", 26380));
         let later = Millis(9_000);

@@ -60,7 +60,7 @@ pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigg
 pub use slot::Measured;
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
-use crate::base::{Millis, Random, Shelf};
+use crate::base::{Millis, Random, Shelf, limits};
 use doubts::Claims;
 use outbox::Outbox;
 use script::ScriptQueue;
@@ -115,8 +115,10 @@ pub struct Sentinel {
     deadlines: BTreeSet<(Millis, MasterId)>,
     /// All masters by the moment before which the cron need not look at them (`Master::due`).
     agenda: BTreeSet<(Millis, MasterId)>,
-    /// An empty list, kept for its memory.
-    looked_at: Vec<MasterId>,
+    /// The masters that this cron still has to look at, the next one last; and when the one after it is to run, as long as there
+    /// are any.
+    to_look_at: Vec<MasterId>,
+    cron_after: Millis,
     /// In TILT since.
     tilt: Option<Millis>,
     tilt_total: u64,
@@ -167,7 +169,8 @@ impl Sentinel {
             next_cron: now,
             deadlines: BTreeSet::new(),
             agenda: BTreeSet::new(),
-            looked_at: Vec::new(),
+            to_look_at: Vec::new(),
+            cron_after: now,
             tilt: None,
             tilt_total: 0,
             save_retry: None,
@@ -210,9 +213,11 @@ impl Sentinel {
     /// Does everything that is due at `now`: the cron and the exact deadlines. Cheap when nothing is.
     pub fn tick(&mut self, now: Millis) {
         self.notice_gap(now);
-        while self.deadlines.first().is_some_and(|&(at, _)| at <= now)
-            && let Some((_, id)) = self.deadlines.pop_first()
-        {
+        for _ in 0..limits::LOOKS_PER_TURN {
+            if self.deadlines.first().is_none_or(|&(at, _)| at > now) {
+                break;
+            }
+            let Some((_, id)) = self.deadlines.pop_first() else { break };
             if let Some(master) = self.masters.get_mut(&id) {
                 master.armed = None;
             }
@@ -234,14 +239,21 @@ impl Sentinel {
     /// The cron: the monitoring half, and outside TILT the acting half, for whoever is due.
     fn cron(&mut self, now: Millis) {
         self.last_cron = now;
-        self.next_cron = now + cron_period(&mut self.random);
+        let goes_on = !self.to_look_at.is_empty();
+        if !goes_on {
+            self.cron_after = now + cron_period(&mut self.random);
+        }
         // In TILT nothing is judged and while saves fail not everything is said: both end without a sign from the masters.
         let all = self.tilt.is_some() || self.save_retry.is_some() || self.planted(Plant::OwnTimers);
         if self.tilt.is_some_and(|since| now.since(since) > self.tunables.tilt_period) {
             self.tilt = None;
             self.out.event(Level::Warning, "-tilt", "#tilt mode exited".into());
         }
+        if !goes_on {
+            self.list_due(now, all);
+        }
         self.look(now, all);
+        self.next_cron = if self.to_look_at.is_empty() { self.cron_after } else { now };
         self.compare_claims(now);
         self.run_scripts(now);
     }
@@ -312,6 +324,7 @@ impl Sentinel {
         self.tilt.is_some()
             || self.save_retry.is_some()
             || self.planted(Plant::OwnTimers)
+            || !self.to_look_at.is_empty()
             || !self.out.scripts.is_empty()
             || !self.scripts.is_empty()
     }
