@@ -102,6 +102,8 @@ pub struct Sentinel {
     peer_links: BTreeMap<RunId, LinkId>,
     /// Names with the last address that was found for them.
     known_names: BTreeMap<Box<str>, IpAddr>,
+    /// When names were looked up last.
+    looked_up: BTreeMap<Box<str>, Millis>,
     /// Names that could not be looked up the last time, so that the log says it once.
     lost_names: BTreeSet<Box<str>>,
     conns: BTreeMap<ConnId, (LinkId, ConnKind)>,
@@ -160,6 +162,7 @@ impl Sentinel {
             links: Shelf::new(),
             peer_links: BTreeMap::new(),
             known_names: BTreeMap::new(),
+            looked_up: BTreeMap::new(),
             lost_names: BTreeSet::new(),
             conns: BTreeMap::new(),
             out: Outbox::new(snapshot.options.announce_hostnames),

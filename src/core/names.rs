@@ -13,6 +13,9 @@ use std::net::IpAddr;
 
 /// Names remembered; peers and servers tell us names, and may not fill our memory with them.
 const NAMES_MAX: usize = 4_096;
+/// Between two look-ups of one name is this part of the PING period at least. A lost node is dialled as often before its silence
+/// counts as its death, and may have moved.
+const LOOK_UPS_A_PERIOD: u64 = 4;
 
 impl Sentinel {
     /// The address with what is known about its name. `None` when it is a name and names are not allowed.
@@ -35,10 +38,24 @@ impl Sentinel {
         Addr { ip: addr.ip.or_else(|| self.known_names.get(&addr.host).copied()), ..addr }
     }
 
+    /// A name is looked up so often at most: where refusals count its node is dialled more often than that, and a host that many
+    /// masters are on is dialled for each of them.
     pub(super) fn look_up(&mut self, addr: &Addr) {
-        if addr.is_named() && self.options.resolve_hostnames {
-            self.out.push(Effect::Resolve { host: addr.host.clone() });
+        if !addr.is_named() || !self.options.resolve_hostnames {
+            return;
         }
+        let (now, period) = (self.heard_at, self.tunables.ping_period / LOOK_UPS_A_PERIOD);
+        let recent = |at: &Millis| now.since(*at) < period;
+        if self.looked_up.get(&addr.host).is_some_and(recent) {
+            return;
+        }
+        if self.looked_up.len() >= NAMES_MAX {
+            self.looked_up.retain(|_, at| recent(at));
+        }
+        if self.looked_up.len() < NAMES_MAX {
+            self.looked_up.insert(addr.host.clone(), now);
+        }
+        self.out.push(Effect::Resolve { host: addr.host.clone() });
     }
 
     /// A name was looked up: everybody known under it gets the address; a failed look-up changes nothing.
@@ -57,18 +74,23 @@ impl Sentinel {
         if self.known_names.len() < NAMES_MAX || self.known_names.contains_key(host) {
             self.known_names.insert(host.into(), ip);
         }
-        let name = |addr: &mut Addr| {
-            if &*addr.host == host {
-                addr.ip = Some(ip);
-            }
-        };
+        // True when that is news.
+        let name = |addr: &mut Addr| &*addr.host == host && addr.ip.replace(ip) != Some(ip);
+        let mut changed: Vec<MasterId> = Vec::new();
         for master in self.masters.values_mut() {
-            name(&mut master.node.addr);
+            let mut news = name(&mut master.node.addr);
             for replica in master.replicas.values_mut() {
-                name(&mut replica.node.addr);
-                replica.master_addr.iter_mut().for_each(name);
+                news |= name(&mut replica.node.addr);
+                if let Some(addr) = &mut replica.master_addr {
+                    name(addr);
+                }
             }
-            master.peers.values_mut().for_each(|peer| name(&mut peer.addr));
+            for peer in master.peers.values_mut() {
+                name(&mut peer.addr);
+            }
+            if news {
+                changed.push(master.id);
+            }
         }
         let (mut found, mut moved): (Vec<LinkId>, Vec<LinkId>) = (Vec::new(), Vec::new());
         for link in self.links.values_mut().filter(|link| &*link.addr.host == host) {
@@ -84,8 +106,8 @@ impl Sentinel {
         for link in found.into_iter().chain(moved) {
             self.redial(now, link);
         }
-        let ids: Vec<MasterId> = self.masters.keys().copied().collect();
-        for id in ids {
+        // Most answers say what is known.
+        for id in changed {
             self.merge_replicas(now, id);
         }
     }
