@@ -69,6 +69,8 @@ pub const EVENTS_PER_POLL: usize = 1024;
 pub const STREAMS_PER_TURN: usize = 128;
 /// Connections to nodes begun in one turn, of some tens of µs each; further ones wait for the next turns.
 pub const DIALS_PER_TURN: usize = 32;
+/// Names whose addresses the core hears in one turn: for each it goes through all nodes, some hundred µs with 5,000 masters.
+pub const NAMES_PER_TURN: usize = 16;
 /// Masters that the core looks at in one turn, or acts upon because their moment has come, of some µs each; with as many events to
 /// tell that is a few ms. The others are the next turn's, which follows at once.
 pub const LOOKS_PER_TURN: usize = 1_000;

@@ -270,6 +270,7 @@ impl Server {
             file,
             scripts: Scripts::default(),
             resolver: Resolver::new(waker),
+            names_left: false,
             untold: Vec::new(),
             now,
             wake: None,

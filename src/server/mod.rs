@@ -39,7 +39,7 @@ mod tls;
 
 pub use boot::{Server, StartError, StartUp};
 
-use crate::base::Millis;
+use crate::base::{Millis, limits};
 use crate::config;
 use crate::core::{Effect, Input, Level};
 use crate::net::{CloseReason, Handler, Next, Reactor, TimerId, Token};
@@ -71,6 +71,8 @@ struct Shell {
     file: ConfigFile,
     scripts: Scripts,
     resolver: Resolver,
+    /// There may be more names than were taken in this turn.
+    names_left: bool,
     /// Inputs that came up while an effect was executed.
     untold: Vec<Input>,
     /// The latest moment the core has heard of; its time never goes back.
@@ -178,7 +180,7 @@ impl Shell {
     fn arm(&mut self, reactor: &mut Reactor) {
         let watched = self.watchdog.as_ref().map_or(self.now + LONGEST_SLEEP, Watchdog::due);
         let due = self.desk.sentinel.next_wakeup().min(watched);
-        let due = if self.links.has_more() { self.now } else { due };
+        let due = if self.links.has_more() || self.names_left { self.now } else { due };
         let at = due.max(self.now).min(self.now + LONGEST_SLEEP);
         match self.wake {
             Some((_, set)) if set == at => {}
@@ -201,7 +203,12 @@ impl Shell {
 impl Handler for Shell {
     fn before_sleep(&mut self, reactor: &mut Reactor) {
         self.advance(reactor);
-        while let Some((host, ip)) = self.resolver.answer() {
+        self.names_left = true;
+        for _ in 0..limits::NAMES_PER_TURN {
+            let Some((host, ip)) = self.resolver.answer() else {
+                self.names_left = false;
+                break;
+            };
             self.desk.sentinel.handle(self.now, Input::Resolved { host, ip });
         }
         if self.desk.sentinel.next_wakeup() <= self.now {

@@ -5,10 +5,11 @@
 //!
 //! A name that takes long must not hold up the others, which may be needed for a failover. So as long as nothing comes
 //! back and more than the running threads have in hand is asked for, there is one thread more every [`PATIENCE`], up to
-//! [`THREADS`].
+//! [`THREADS`]. And where more names are slow than there are threads, as when the name server of a whole zone is dead, the last
+//! thread is for those that were quick the last time; the slow ones come after all others.
 
 use crate::net::Waker;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,6 +20,16 @@ use std::time::{Duration, Instant};
 const THREADS: usize = 4;
 /// Longer than a name server that is well takes.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// Of so many names it is remembered whether they were quick.
+const REMEMBERED: usize = 4_096;
+
+/// What a name was like the last time. Those that come first here are looked up first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Quick,
+    Unknown,
+    Slow,
+}
 
 #[derive(Debug)]
 pub struct Resolver {
@@ -28,6 +39,13 @@ pub struct Resolver {
     threads: usize,
     /// Names asked for and not answered; asking again for one of them adds nothing.
     asked: BTreeSet<Box<str>>,
+    /// Those of them that no thread has yet, by kind.
+    waiting: [VecDeque<Box<str>>; 3],
+    /// So many the threads have, and how many of those are not known to be quick.
+    in_hand: usize,
+    in_doubt: usize,
+    /// Whether names were quick.
+    quick: BTreeMap<Box<str>, bool>,
     /// When the last answer came in, or else when the first of `asked` was asked, or when the last thread was started.
     moved: Instant,
 }
@@ -35,19 +53,36 @@ pub struct Resolver {
 /// Where questions wait for the next thread that is free, and answers for us.
 #[derive(Debug)]
 struct Line {
-    questions: Sender<Box<str>>,
-    inbox: Arc<Mutex<Receiver<Box<str>>>>,
-    outbox: Sender<Answer>,
-    answers: Receiver<Answer>,
+    questions: Sender<Question>,
+    inbox: Arc<Mutex<Receiver<Question>>>,
+    outbox: Sender<Done>,
+    answers: Receiver<Done>,
 }
 
 /// A name and its first address, if it has one.
 pub type Answer = (Box<str>, Option<IpAddr>);
 
+/// A name, and what it is taken to be.
+type Question = (Box<str>, Kind);
+
+/// An answer, what the name was taken to be, and whether it was quick.
+type Done = (Answer, Kind, bool);
+
 impl Resolver {
     #[must_use]
     pub fn new(waker: Waker) -> Resolver {
-        Resolver { waker, look_up, line: None, threads: 0, asked: BTreeSet::new(), moved: Instant::now() }
+        Resolver {
+            waker,
+            look_up,
+            line: None,
+            threads: 0,
+            asked: BTreeSet::new(),
+            waiting: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
+            in_hand: 0,
+            in_doubt: 0,
+            quick: BTreeMap::new(),
+            moved: Instant::now(),
+        }
     }
 
     /// Asks for the address of `host`; it comes out of [`Resolver::answer`].
@@ -64,10 +99,14 @@ impl Resolver {
         if self.asked.is_empty() {
             self.moved = Instant::now();
         }
-        let line = self.line.get_or_insert_with(Line::new);
-        if line.questions.send(host.clone()).is_ok() {
-            self.asked.insert(host);
-        }
+        let kind = match self.quick.get(&host) {
+            None => Kind::Unknown,
+            Some(true) => Kind::Quick,
+            Some(false) => Kind::Slow,
+        };
+        self.asked.insert(host.clone());
+        self.waiting[kind as usize].push_back(host);
+        self.hand_out();
         Ok(())
     }
 
@@ -75,19 +114,50 @@ impl Resolver {
     #[must_use]
     pub fn answer(&mut self) -> Option<Answer> {
         let line = self.line.as_ref()?;
-        if let Ok(answer) = line.answers.try_recv() {
+        if let Ok((answer, kind, quick)) = line.answers.try_recv() {
             self.asked.remove(&answer.0);
+            self.in_hand -= 1;
+            self.in_doubt -= usize::from(kind != Kind::Quick);
+            if self.quick.len() >= REMEMBERED {
+                self.quick.clear();
+            }
+            self.quick.insert(answer.0.clone(), quick);
             self.moved = Instant::now();
+            self.hand_out();
             return Some(answer);
         }
-        let some_wait = self.asked.len() > self.threads && self.threads < THREADS;
+        let some_wait = self.next().is_some() && self.threads < THREADS;
         if some_wait && self.moved.elapsed() > PATIENCE {
             self.moved = Instant::now();
-            if let Err(why) = self.start() {
-                log::warn!("Names have to wait for each other: there is no further thread to be had: {why}");
+            match self.start() {
+                Ok(()) => self.hand_out(),
+                Err(why) => {
+                    log::warn!("Names have to wait for each other: there is no further thread to be had: {why}")
+                }
             }
         }
         None
+    }
+
+    /// The kind of name that comes next. One that may be slow is not given to the last thread there may be.
+    fn next(&self) -> Option<Kind> {
+        let kinds = [Kind::Quick, Kind::Unknown, Kind::Slow];
+        let next = kinds.into_iter().find(|&kind| !self.waiting[kind as usize].is_empty())?;
+        (next == Kind::Quick || self.in_doubt < THREADS - 1).then_some(next)
+    }
+
+    /// Gives names to the threads that have none.
+    fn hand_out(&mut self) {
+        while self.in_hand < self.threads
+            && let Some(kind) = self.next()
+            && let Some(host) = self.waiting[kind as usize].pop_front()
+        {
+            let line = self.line.get_or_insert_with(Line::new);
+            // We hold the other end ourselves.
+            let _ = line.questions.send((host, kind));
+            self.in_hand += 1;
+            self.in_doubt += usize::from(kind != Kind::Quick);
+        }
     }
 
     /// One thread more.
@@ -99,9 +169,11 @@ impl Resolver {
             loop {
                 // Whoever waits holds the lock, and the next one waits for that.
                 let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok(host) = next else { return };
+                let Ok((host, kind)) = next else { return };
+                let begin = Instant::now();
                 let found = look_up(&host);
-                if outbox.send((host, found)).is_err() || waker.wake().is_err() {
+                let quick = begin.elapsed() <= PATIENCE;
+                if outbox.send(((host, found), kind, quick)).is_err() || waker.wake().is_err() {
                     return;
                 }
             }
@@ -179,18 +251,21 @@ mod tests {
             resolver.ask(name.into()).unwrap();
             assert_eq!(next(&mut resolver), (name.into(), known));
         }
-        // More than there may be: those have to wait.
+        // More than there may be: those have to wait, and a name that was quick does not.
         for number in THREADS..THREADS + 5 {
             resolver.ask(format!("slow{number}").into()).unwrap();
         }
         let begin = Instant::now();
-        while begin.elapsed() < 3 * PATIENCE || SLOW.load(Ordering::SeqCst) < THREADS {
+        while begin.elapsed() < 3 * PATIENCE {
             assert_eq!(resolver.answer(), None);
-            assert!(begin.elapsed() < Duration::from_secs(20), "one thread for each of the slow");
             std::thread::sleep(Duration::from_millis(5));
         }
+        for name in ["one", "two"] {
+            resolver.ask(name.into()).unwrap();
+            assert_eq!(next(&mut resolver), (name.into(), known));
+        }
         assert_eq!(resolver.threads, THREADS);
-        assert_eq!(SLOW.load(Ordering::SeqCst), THREADS);
+        assert_eq!(SLOW.load(Ordering::SeqCst), THREADS - 1);
 
         *GATE.0.lock().unwrap() = true;
         GATE.1.notify_all();
@@ -200,5 +275,19 @@ mod tests {
         assert_eq!(answered.len(), THREADS + 4, "each name once: {answered:?}");
         assert!(resolver.asked.is_empty());
         assert_eq!(SLOW.load(Ordering::SeqCst), THREADS + 4);
+        // Those that were slow come after those of which nothing is known.
+        *GATE.0.lock().unwrap() = false;
+        for name in ["slow1", "slow-a", "slow-b", "slow2", "new"] {
+            resolver.ask(name.into()).unwrap();
+        }
+        assert_eq!(resolver.waiting.each_ref().map(VecDeque::len), [0, 1, 1]);
+        resolver.in_doubt -= 1;
+        assert_eq!(resolver.next(), Some(Kind::Unknown));
+        resolver.in_doubt += 1;
+        *GATE.0.lock().unwrap() = true;
+        GATE.1.notify_all();
+        let answered: BTreeSet<Box<str>> = (0..5).map(|_| next(&mut resolver).0).collect();
+        assert_eq!(answered.len(), 5);
+        assert_eq!((resolver.in_hand, resolver.in_doubt), (0, 0));
     }
 }
