@@ -98,16 +98,38 @@ impl Directive {
 /// No directive has a longer name, in bytes.
 const LONGEST_NAME: usize = 48;
 
-/// The row of a name in any letter case, among the `sentinel` directives or among the others.
+/// What a name in any letter case means, among the `sentinel` directives or among the others.
 #[must_use]
-pub fn find(sentinel: bool, name: &[u8]) -> Option<&'static Directive> {
+pub fn find(sentinel: bool, name: &[u8]) -> Option<Directive> {
     let mut lower = [0; LONGEST_NAME];
-    let lower = lower.get_mut(..name.len())?;
+    let lower = lowered(name, &mut lower)?;
+    let row = row(sentinel, lower).copied();
+    row.or_else(|| if sentinel { None } else { find_ignored(lower) })
+}
+
+/// The row of a `sentinel` directive.
+pub(super) fn find_sentinel(name: &[u8]) -> Option<&'static Directive> {
+    row(true, lowered(name, &mut [0; LONGEST_NAME])?)
+}
+
+fn lowered<'a>(name: &[u8], room: &'a mut [u8; LONGEST_NAME]) -> Option<&'a [u8]> {
+    let lower = room.get_mut(..name.len())?;
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
-    let wanted = (sentinel, &*lower);
+    Some(lower)
+}
+
+fn row(sentinel: bool, name: &[u8]) -> Option<&'static Directive> {
+    let wanted = (sentinel, name);
     let found = DIRECTIVES.binary_search_by_key(&wanted, |row| (row.scope != Scope::Server, row.name.as_bytes()));
     found.ok().map(|index| &DIRECTIVES[index])
+}
+
+fn find_ignored(name: &[u8]) -> Option<Directive> {
+    let named = |&(about, names): &(&'static str, &'static str)| {
+        names.split(' ').find(|known| known.as_bytes() == name).map(|name| ignored(name, about))
+    };
+    IGNORED.iter().find_map(named)
 }
 
 const fn used(
@@ -160,19 +182,8 @@ const fn gone(name: &'static str, usage: &'static str, about: &'static str) -> D
     Directive { name, scope: Scope::Master, usage, kind: Kind::Any, meaning: Meaning::Ignored, default: "", about }
 }
 
-const CLUSTER: &str = "cluster of data servers";
-const ENCODING: &str = "how a data server holds values in memory";
-const GUARDS: &str = "what a data server lets its clients load or inspect";
-const MEMORY: &str = "memory of a data server";
-const OTHER: &str = "presentation of a data server";
-const PERSISTENCE: &str = "data files";
-const REPLICATION: &str = "replication of data servers";
-const SCRIPTING: &str = "scripts inside a data server";
-const THREADS: &str = "threads and timers of a data server";
-const TITLE: &str = "the title of the process; here it stays the command line";
-const TRACES: &str = "traces and debugging of a data server";
 
-/// Sorted: first the plain directives, then those behind `sentinel`, each by name.
+/// All but [`IGNORED`]. Sorted: first the plain directives, then those behind `sentinel`, each by name.
 pub const DIRECTIVES: &[Directive] = &[
     used(
         "acl-pubsub-default",
@@ -183,33 +194,6 @@ pub const DIRECTIVES: &[Directive] = &[
     ),
     used("aclfile", "<path>", Kind::Text, "", "a file with the users; then there are no user lines here"),
     used("acllog-max-len", "<entries>", Kind::Integer(0, i64::MAX), "128", "how many refusals are kept for ACL LOG"),
-    ignored("active-defrag-cycle-max", MEMORY),
-    ignored("active-defrag-cycle-min", MEMORY),
-    ignored("active-defrag-cycle-us", MEMORY),
-    ignored("active-defrag-ignore-bytes", MEMORY),
-    ignored("active-defrag-max-scan-fields", MEMORY),
-    ignored("active-defrag-threshold-lower", MEMORY),
-    ignored("active-defrag-threshold-upper", MEMORY),
-    ignored("active-expire-effort", MEMORY),
-    ignored("activedefrag", MEMORY),
-    ignored("activerehashing", MEMORY),
-    ignored("always-show-logo", TRACES),
-    ignored("aof-disable-auto-gc", PERSISTENCE),
-    ignored("aof-load-truncated", PERSISTENCE),
-    ignored("aof-rewrite-cpulist", PERSISTENCE),
-    ignored("aof-rewrite-incremental-fsync", PERSISTENCE),
-    ignored("aof-timestamp-enabled", PERSISTENCE),
-    ignored("aof-use-rdb-preamble", PERSISTENCE),
-    ignored("aof_rewrite_cpulist", PERSISTENCE),
-    ignored("appenddirname", PERSISTENCE),
-    ignored("appendfilename", PERSISTENCE),
-    ignored("appendfsync", PERSISTENCE),
-    ignored("appendonly", PERSISTENCE),
-    ignored("auto-aof-rewrite-min-size", PERSISTENCE),
-    ignored("auto-aof-rewrite-percentage", PERSISTENCE),
-    ignored("availability-zone", OTHER),
-    ignored("bgsave-cpulist", PERSISTENCE),
-    ignored("bgsave_cpulist", PERSISTENCE),
     used(
         "bind",
         "[<address>…]",
@@ -218,10 +202,6 @@ pub const DIRECTIVES: &[Directive] = &[
         "the addresses to listen on; a leading - marks one that may be missing",
     ),
     used("bind-source-addr", "<address>", Kind::Text, "", "the local address of outgoing links"),
-    ignored("bio-cpulist", THREADS),
-    ignored("bio_cpulist", THREADS),
-    ignored("busy-reply-threshold", SCRIPTING),
-    ignored("client-default-resp", OTHER),
     used(
         "client-output-buffer-limit",
         "<class> <hard> <soft> <seconds> […]",
@@ -236,94 +216,10 @@ pub const DIRECTIVES: &[Directive] = &[
         "64mb",
         "how long a request may be; larger values than the default count as the default",
     ),
-    ignored("cluster-allow-pubsubshard-when-down", CLUSTER),
-    ignored("cluster-allow-reads-when-down", CLUSTER),
-    ignored("cluster-allow-replica-migration", CLUSTER),
-    ignored("cluster-announce-bus-port", CLUSTER),
-    ignored("cluster-announce-client-ipv4", CLUSTER),
-    ignored("cluster-announce-client-ipv6", CLUSTER),
-    ignored("cluster-announce-client-port", CLUSTER),
-    ignored("cluster-announce-client-tls-port", CLUSTER),
-    ignored("cluster-announce-hostname", CLUSTER),
-    ignored("cluster-announce-human-nodename", CLUSTER),
-    ignored("cluster-announce-ip", CLUSTER),
-    ignored("cluster-announce-port", CLUSTER),
-    ignored("cluster-announce-tls-port", CLUSTER),
-    ignored("cluster-blacklist-ttl", CLUSTER),
-    ignored("cluster-compatibility-sample-ratio", CLUSTER),
-    ignored("cluster-config-file", CLUSTER),
-    ignored("cluster-config-save-behavior", CLUSTER),
-    ignored("cluster-databases", CLUSTER),
-    ignored("cluster-enabled", CLUSTER),
-    ignored("cluster-link-sendbuf-limit", CLUSTER),
-    ignored("cluster-manual-failover-timeout", CLUSTER),
-    ignored("cluster-migration-barrier", CLUSTER),
-    ignored("cluster-node-timeout", CLUSTER),
-    ignored("cluster-port", CLUSTER),
-    ignored("cluster-preferred-endpoint-type", CLUSTER),
-    ignored("cluster-replica-no-failover", CLUSTER),
-    ignored("cluster-replica-validity-factor", CLUSTER),
-    ignored("cluster-require-full-coverage", CLUSTER),
-    ignored("cluster-slave-no-failover", CLUSTER),
-    ignored("cluster-slave-validity-factor", CLUSTER),
-    ignored("cluster-slot-migration-log-max-len", CLUSTER),
-    ignored("cluster-slot-stats-enabled", CLUSTER),
-    ignored("commandlog-execution-slower-than", TRACES),
-    ignored("commandlog-large-reply-max-len", TRACES),
-    ignored("commandlog-large-request-max-len", TRACES),
-    ignored("commandlog-reply-larger-than", TRACES),
-    ignored("commandlog-request-larger-than", TRACES),
-    ignored("commandlog-slow-execution-max-len", TRACES),
-    ignored("crash-log-enabled", TRACES),
-    ignored("crash-memcheck-enabled", TRACES),
     used("daemonize", "<yes|no>", Kind::YesNo, "no", "go to the background"),
-    ignored("databases", MEMORY),
-    ignored("dbfilename", PERSISTENCE),
-    ignored("debug-context", TRACES),
     used("dir", "<path>", Kind::Text, "", "the working directory, before any relative path is used"),
-    ignored("disable-thp", MEMORY),
-    ignored("dual-channel-replication-enabled", REPLICATION),
-    ignored("dynamic-hz", THREADS),
-    ignored("enable-debug-assert", TRACES),
-    ignored("enable-debug-command", TRACES),
-    ignored("enable-module-command", GUARDS),
-    ignored("enable-protected-configs", GUARDS),
-    ignored("events-per-io-thread", THREADS),
-    ignored("extended-redis-compatibility", OTHER),
-    ignored("hash-max-listpack-entries", ENCODING),
-    ignored("hash-max-listpack-value", ENCODING),
-    ignored("hash-max-ziplist-entries", ENCODING),
-    ignored("hash-max-ziplist-value", ENCODING),
-    ignored("hash-seed", ENCODING),
-    ignored("hide-user-data-from-log", TRACES),
-    ignored("hll-sparse-max-bytes", ENCODING),
-    ignored("hz", THREADS),
-    ignored("ignore-warnings", OTHER),
-    ignored("import-mode", MEMORY),
     used("include", "<path>", Kind::Text, "", "read another file in this place"),
-    ignored("io-threads", THREADS),
-    ignored("io-threads-do-reads", THREADS),
-    ignored("jemalloc-bg-thread", MEMORY),
-    ignored("key-load-delay", PERSISTENCE),
-    ignored("latency-monitor-threshold", TRACES),
-    ignored("latency-tracking", TRACES),
-    Directive { usage: "[value…]", ..ignored("latency-tracking-info-percentiles", TRACES) },
-    ignored("lazyexpire-nested-arbitrary-keys", MEMORY),
-    ignored("lazyfree-lazy-eviction", MEMORY),
-    ignored("lazyfree-lazy-expire", MEMORY),
-    ignored("lazyfree-lazy-server-del", MEMORY),
-    ignored("lazyfree-lazy-user-del", MEMORY),
-    ignored("lazyfree-lazy-user-flush", MEMORY),
-    ignored("lfu-decay-time", MEMORY),
-    ignored("lfu-log-factor", MEMORY),
-    ignored("list-compress-depth", ENCODING),
-    ignored("list-max-listpack-size", ENCODING),
-    ignored("list-max-ziplist-entries", ENCODING),
-    ignored("list-max-ziplist-size", ENCODING),
-    ignored("list-max-ziplist-value", ENCODING),
-    ignored("loadmodule", GUARDS),
-    ignored("loadmodule-ex", GUARDS),
-    ignored("locale-collate", OTHER),
+    Directive { usage: "[value…]", ..ignored("latency-tracking-info-percentiles", "traces and debugging of a data server") },
     used("log-format", "<legacy|logfmt>", Kind::OneOf(&["legacy", "logfmt"]), "legacy", "the shape of log lines"),
     used(
         "log-timestamp-format",
@@ -340,13 +236,6 @@ pub const DIRECTIVES: &[Directive] = &[
         "notice",
         "how much is logged",
     ),
-    ignored("lookahead", MEMORY),
-    ignored("lua-enable-deprecated-api", SCRIPTING),
-    ignored("lua-enable-insecure-api", SCRIPTING),
-    ignored("lua-replicate-commands", SCRIPTING),
-    ignored("lua-time-limit", SCRIPTING),
-    ignored("masterauth", REPLICATION),
-    ignored("masteruser", REPLICATION),
     used(
         "max-new-connections-per-cycle",
         "<count>",
@@ -362,21 +251,7 @@ pub const DIRECTIVES: &[Directive] = &[
         "10000",
         "how many clients may be connected at once",
     ),
-    ignored("maxmemory", MEMORY),
-    ignored("maxmemory-clients", MEMORY),
-    ignored("maxmemory-eviction-tenacity", MEMORY),
-    ignored("maxmemory-policy", MEMORY),
-    ignored("maxmemory-samples", MEMORY),
-    ignored("min-io-threads-avoid-copy-reply", THREADS),
-    ignored("min-replicas-max-lag", REPLICATION),
-    ignored("min-replicas-to-write", REPLICATION),
-    ignored("min-slaves-max-lag", REPLICATION),
-    ignored("min-slaves-to-write", REPLICATION),
-    ignored("min-string-size-avoid-copy-reply", THREADS),
-    ignored("min-string-size-avoid-copy-reply-threaded", THREADS),
     not_yet("mptcp", "<yes|no>", "multipath TCP"),
-    ignored("no-appendfsync-on-rewrite", PERSISTENCE),
-    ignored("notify-keyspace-events", OTHER),
     used(
         "oom-score-adj",
         "<no|yes|relative|absolute>",
@@ -393,23 +268,7 @@ pub const DIRECTIVES: &[Directive] = &[
     ),
     used("pidfile", "<path>", Kind::Text, "", "where the process id is written"),
     used("port", "<port>", Kind::Integer(0, 65_535), "26379", "the TCP port; 0 for none"),
-    ignored("prefetch-batch-max-size", THREADS),
-    ignored("primaryauth", REPLICATION),
-    ignored("primaryuser", REPLICATION),
-    ignored("proc-title-template", TITLE),
-    ignored("propagation-error-behavior", REPLICATION),
     used("protected-mode", "<yes|no>", Kind::YesNo, "no", "refuse clients from other hosts while no password is set"),
-    ignored("proto-max-bulk-len", MEMORY),
-    ignored("rdb-del-sync-files", PERSISTENCE),
-    ignored("rdb-key-save-delay", PERSISTENCE),
-    ignored("rdb-save-incremental-fsync", PERSISTENCE),
-    ignored("rdb-version-check", PERSISTENCE),
-    ignored("rdbchecksum", PERSISTENCE),
-    ignored("rdbcompression", PERSISTENCE),
-    ignored("rdma-bind", REPLICATION),
-    ignored("rdma-completion-vector", REPLICATION),
-    ignored("rdma-port", REPLICATION),
-    ignored("rdma-rx-size", REPLICATION),
     used(
         "rename-command",
         "<command> <new-name>",
@@ -417,28 +276,6 @@ pub const DIRECTIVES: &[Directive] = &[
         "",
         "another name for a command of ours; empty takes it away",
     ),
-    ignored("repl-backlog-size", REPLICATION),
-    ignored("repl-backlog-ttl", REPLICATION),
-    ignored("repl-disable-tcp-nodelay", REPLICATION),
-    ignored("repl-diskless-load", REPLICATION),
-    ignored("repl-diskless-sync", REPLICATION),
-    ignored("repl-diskless-sync-delay", REPLICATION),
-    ignored("repl-diskless-sync-max-replicas", REPLICATION),
-    ignored("repl-mptcp", REPLICATION),
-    ignored("repl-ping-replica-period", REPLICATION),
-    ignored("repl-ping-slave-period", REPLICATION),
-    ignored("repl-timeout", REPLICATION),
-    ignored("replica-announce-ip", REPLICATION),
-    ignored("replica-announce-port", REPLICATION),
-    ignored("replica-announced", REPLICATION),
-    ignored("replica-full-sync-buffer-limit", REPLICATION),
-    ignored("replica-ignore-disk-write-errors", REPLICATION),
-    ignored("replica-ignore-maxmemory", REPLICATION),
-    ignored("replica-lazy-flush", REPLICATION),
-    ignored("replica-priority", REPLICATION),
-    ignored("replica-read-only", REPLICATION),
-    ignored("replica-serve-stale-data", REPLICATION),
-    ignored("replicaof", REPLICATION),
     used(
         "requirepass",
         "<password>",
@@ -446,32 +283,8 @@ pub const DIRECTIVES: &[Directive] = &[
         "",
         "the password clients must give; also offered to the other Sentinels unless sentinel-pass is set",
     ),
-    ignored("sanitize-dump-payload", PERSISTENCE),
-    Directive { usage: "[value…]", ..ignored("save", PERSISTENCE) },
-    ignored("server-cpulist", THREADS),
-    ignored("server_cpulist", THREADS),
-    ignored("set-max-intset-entries", ENCODING),
-    ignored("set-max-listpack-entries", ENCODING),
-    ignored("set-max-listpack-value", ENCODING),
-    ignored("set-proc-title", TITLE),
-    ignored("shutdown-on-sigint", OTHER),
-    ignored("shutdown-on-sigterm", OTHER),
-    ignored("shutdown-timeout", OTHER),
-    ignored("slave-announce-ip", REPLICATION),
-    ignored("slave-announce-port", REPLICATION),
-    ignored("slave-ignore-maxmemory", REPLICATION),
-    ignored("slave-lazy-flush", REPLICATION),
-    ignored("slave-priority", REPLICATION),
-    ignored("slave-read-only", REPLICATION),
-    ignored("slave-serve-stale-data", REPLICATION),
-    ignored("slaveof", REPLICATION),
-    ignored("slot-migration-max-failover-repl-bytes", CLUSTER),
-    ignored("slowlog-log-slower-than", TRACES),
-    ignored("slowlog-max-len", TRACES),
+    Directive { usage: "[value…]", ..ignored("save", "data files") },
     used("socket-mark-id", "<mark>", Kind::Integer(0, 4_294_967_295), "0", "a mark on our packets; 0 is none"),
-    ignored("stop-writes-on-bgsave-error", PERSISTENCE),
-    ignored("stream-node-max-bytes", ENCODING),
-    ignored("stream-node-max-entries", ENCODING),
     used(
         "supervised",
         "<no|systemd|upstart|auto>",
@@ -520,7 +333,6 @@ pub const DIRECTIVES: &[Directive] = &[
     used("tls-client-cert-file", "<path>", Kind::Text, "", "our certificate on outgoing links, when it is another one"),
     used("tls-client-key-file", "<path>", Kind::Text, "", "the key of tls-client-cert-file"),
     used("tls-client-key-file-pass", "<password>", Kind::Secret, "", "the password of tls-client-key-file"),
-    ignored("tls-cluster", CLUSTER),
     used("tls-dh-params-file", "<path>", Kind::Text, "", "accepted, without effect"),
     used("tls-key-file", "<path>", Kind::Text, "", "the key of tls-cert-file"),
     used("tls-key-file-pass", "<password>", Kind::Secret, "", "the password of tls-key-file"),
@@ -543,7 +355,6 @@ pub const DIRECTIVES: &[Directive] = &[
         "how long a session can be resumed",
     ),
     used("tls-session-caching", "<yes|no>", Kind::YesNo, "yes", "clients may resume sessions"),
-    ignored("tracking-table-max-keys", MEMORY),
     used("unixsocket", "<path>", Kind::Text, "", "a Unix socket to listen on as well"),
     used("unixsocketgroup", "<group>", Kind::Text, "", "the group that the Unix socket belongs to"),
     used(
@@ -553,13 +364,7 @@ pub const DIRECTIVES: &[Directive] = &[
         "0",
         "the permissions of the Unix socket; 0 leaves them to the umask",
     ),
-    ignored("use-exit-on-panic", TRACES),
     used("user", "<name> [rule…]", Kind::Words, "", "a user, its passwords and what it may do"),
-    ignored("vset-force-single-threaded-execution", ENCODING),
-    ignored("zset-max-listpack-entries", ENCODING),
-    ignored("zset-max-listpack-value", ENCODING),
-    ignored("zset-max-ziplist-entries", ENCODING),
-    ignored("zset-max-ziplist-value", ENCODING),
     whole(
         "announce-hostnames",
         "<yes|no>",
@@ -666,6 +471,94 @@ pub const DIRECTIVES: &[Directive] = &[
     whole("sentinel-user", "<user>", Kind::Text, "", "the user we are at the other Sentinels"),
 ];
 
+/// What else a redis.conf may say and a Sentinel has no use for: what it is about, and the names. Text and no rows, as a row
+/// of each would be forty kilobytes of the program.
+pub const IGNORED: &[(&str, &str)] = &[
+    (
+        "cluster of data servers",
+        "cluster-allow-pubsubshard-when-down cluster-allow-reads-when-down cluster-allow-replica-migration \
+         cluster-announce-bus-port cluster-announce-client-ipv4 cluster-announce-client-ipv6 \
+         cluster-announce-client-port cluster-announce-client-tls-port cluster-announce-hostname \
+         cluster-announce-human-nodename cluster-announce-ip cluster-announce-port cluster-announce-tls-port \
+         cluster-blacklist-ttl cluster-compatibility-sample-ratio cluster-config-file \
+         cluster-config-save-behavior cluster-databases cluster-enabled cluster-link-sendbuf-limit \
+         cluster-manual-failover-timeout cluster-migration-barrier cluster-node-timeout cluster-port \
+         cluster-preferred-endpoint-type cluster-replica-no-failover cluster-replica-validity-factor \
+         cluster-require-full-coverage cluster-slave-no-failover cluster-slave-validity-factor \
+         cluster-slot-migration-log-max-len cluster-slot-stats-enabled slot-migration-max-failover-repl-bytes \
+         tls-cluster",
+    ),
+    (
+        "how a data server holds values in memory",
+        "hash-max-listpack-entries hash-max-listpack-value hash-max-ziplist-entries hash-max-ziplist-value \
+         hash-seed hll-sparse-max-bytes list-compress-depth list-max-listpack-size list-max-ziplist-entries \
+         list-max-ziplist-size list-max-ziplist-value set-max-intset-entries set-max-listpack-entries \
+         set-max-listpack-value stream-node-max-bytes stream-node-max-entries \
+         vset-force-single-threaded-execution zset-max-listpack-entries zset-max-listpack-value \
+         zset-max-ziplist-entries zset-max-ziplist-value",
+    ),
+    (
+        "what a data server lets its clients load or inspect",
+        "enable-module-command enable-protected-configs loadmodule loadmodule-ex",
+    ),
+    (
+        "memory of a data server",
+        "active-defrag-cycle-max active-defrag-cycle-min active-defrag-cycle-us active-defrag-ignore-bytes \
+         active-defrag-max-scan-fields active-defrag-threshold-lower active-defrag-threshold-upper \
+         active-expire-effort activedefrag activerehashing databases disable-thp import-mode jemalloc-bg-thread \
+         lazyexpire-nested-arbitrary-keys lazyfree-lazy-eviction lazyfree-lazy-expire lazyfree-lazy-server-del \
+         lazyfree-lazy-user-del lazyfree-lazy-user-flush lfu-decay-time lfu-log-factor lookahead maxmemory \
+         maxmemory-clients maxmemory-eviction-tenacity maxmemory-policy maxmemory-samples proto-max-bulk-len \
+         tracking-table-max-keys",
+    ),
+    (
+        "presentation of a data server",
+        "availability-zone client-default-resp extended-redis-compatibility ignore-warnings locale-collate \
+         notify-keyspace-events shutdown-on-sigint shutdown-on-sigterm shutdown-timeout",
+    ),
+    (
+        "data files",
+        "aof-disable-auto-gc aof-load-truncated aof-rewrite-cpulist aof-rewrite-incremental-fsync \
+         aof-timestamp-enabled aof-use-rdb-preamble aof_rewrite_cpulist appenddirname appendfilename appendfsync \
+         appendonly auto-aof-rewrite-min-size auto-aof-rewrite-percentage bgsave-cpulist bgsave_cpulist \
+         dbfilename key-load-delay no-appendfsync-on-rewrite rdb-del-sync-files rdb-key-save-delay \
+         rdb-save-incremental-fsync rdb-version-check rdbchecksum rdbcompression sanitize-dump-payload \
+         stop-writes-on-bgsave-error",
+    ),
+    (
+        "replication of data servers",
+        "dual-channel-replication-enabled masterauth masteruser min-replicas-max-lag min-replicas-to-write \
+         min-slaves-max-lag min-slaves-to-write primaryauth primaryuser propagation-error-behavior rdma-bind \
+         rdma-completion-vector rdma-port rdma-rx-size repl-backlog-size repl-backlog-ttl \
+         repl-disable-tcp-nodelay repl-diskless-load repl-diskless-sync repl-diskless-sync-delay \
+         repl-diskless-sync-max-replicas repl-mptcp repl-ping-replica-period repl-ping-slave-period repl-timeout \
+         replica-announce-ip replica-announce-port replica-announced replica-full-sync-buffer-limit \
+         replica-ignore-disk-write-errors replica-ignore-maxmemory replica-lazy-flush replica-priority \
+         replica-read-only replica-serve-stale-data replicaof slave-announce-ip slave-announce-port \
+         slave-ignore-maxmemory slave-lazy-flush slave-priority slave-read-only slave-serve-stale-data slaveof",
+    ),
+    (
+        "scripts inside a data server",
+        "busy-reply-threshold lua-enable-deprecated-api lua-enable-insecure-api lua-replicate-commands \
+         lua-time-limit",
+    ),
+    (
+        "threads and timers of a data server",
+        "bio-cpulist bio_cpulist dynamic-hz events-per-io-thread hz io-threads io-threads-do-reads \
+         min-io-threads-avoid-copy-reply min-string-size-avoid-copy-reply \
+         min-string-size-avoid-copy-reply-threaded prefetch-batch-max-size server-cpulist server_cpulist",
+    ),
+    ("the title of the process; here it stays the command line", "proc-title-template set-proc-title"),
+    (
+        "traces and debugging of a data server",
+        "always-show-logo commandlog-execution-slower-than commandlog-large-reply-max-len \
+         commandlog-large-request-max-len commandlog-reply-larger-than commandlog-request-larger-than \
+         commandlog-slow-execution-max-len crash-log-enabled crash-memcheck-enabled debug-context \
+         enable-debug-assert enable-debug-command hide-user-data-from-log latency-monitor-threshold \
+         latency-tracking slowlog-log-slower-than slowlog-max-len use-exit-on-panic",
+    ),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -678,6 +571,13 @@ mod tests {
             assert_eq!((found.name, found.scope), (row.name, row.scope));
             assert!(!row.about.is_empty(), "{}", row.name);
         }
+        for name in IGNORED.iter().flat_map(|(_, names)| names.split(' ')) {
+            assert!(name.len() <= LONGEST_NAME && row(false, name.as_bytes()).is_none(), "{name}");
+            let found = find(false, name.to_uppercase().as_bytes()).expect(name);
+            assert_eq!((found.name, found.meaning), (name, Meaning::Ignored));
+        }
+        assert!(find(true, b"maxmemory").is_none());
+        assert!(find(false, b"").is_none());
         assert!(find(false, b"monitor").is_none());
         assert!(find(true, b"port").is_none());
     }

@@ -40,7 +40,7 @@ enum Again {
 impl Masters {
     pub fn load(&mut self, lines: &[Aside]) -> Result<(), ConfigError> {
         let phase = |line: &Aside| {
-            let row = line.words.get(1).and_then(|name| directives::find(true, name));
+            let row = line.words.get(1).and_then(|name| directives::find_sentinel(name));
             match row {
                 Some(row) if row.scope == Scope::Sentinel => 0,
                 Some(row) if row.name == "monitor" => 1,

@@ -158,7 +158,7 @@ impl ServerOptions {
     }
 
     /// Takes one line that is no `sentinel` line. Checks its shape and, where it means something here, its value.
-    pub(super) fn apply(&mut self, words: &[Vec<u8>]) -> Result<&'static Directive, Fault> {
+    pub(super) fn apply(&mut self, words: &[Vec<u8>]) -> Result<Directive, Fault> {
         let row = directives::find(false, &words[0]).ok_or_else(|| Fault::new(BAD_DIRECTIVE))?;
         let mut values = &words[1..];
         // `"127.0.0.1 ::1"`, as command lines of containers have it.
@@ -176,7 +176,7 @@ impl ServerOptions {
             return Err(Fault::with_hint(message, format!("expected: {} {}", row.name, row.usage)));
         }
         if row.meaning == directives::Meaning::Used {
-            self.set(row, values)?;
+            self.set(&row, values)?;
         }
         Ok(row)
     }

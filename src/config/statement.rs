@@ -86,7 +86,7 @@ pub(super) const NO_SUCH_MASTER: &str = "No such master with specified name.";
 /// The row of a line's directive, when the line has as many words as the row wants. `words[0]` is `sentinel` and
 /// `words[1]` is there.
 pub(super) fn row_of(words: &[Vec<u8>]) -> Result<&'static Directive, Fault> {
-    let row = directives::find(true, &words[1]).ok_or_else(|| Fault::new(UNRECOGNIZED))?;
+    let row = directives::find_sentinel(&words[1]).ok_or_else(|| Fault::new(UNRECOGNIZED))?;
     let given = words.len() - 2;
     if row.takes(given) {
         return Ok(row);
