@@ -21,7 +21,7 @@ mod rule;
 mod selector;
 mod user;
 
-use crate::base::secret;
+use crate::base::{Shelf, Sorted, SortedSet, secret};
 pub use catalog::Catalog;
 pub use journal::{Entry, Log, Reason};
 pub use password::Hash;
@@ -30,7 +30,6 @@ pub use selector::{Asked, Denied, Selector};
 pub use user::{DEFAULT, User};
 
 use rule::{is_space, join};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// What the operator chose.
@@ -48,7 +47,7 @@ impl Default for Settings {
     }
 }
 
-type Users = BTreeMap<Vec<u8>, User>;
+type Users = Shelf<Vec<u8>, User>;
 
 /// All users. There is always one called `default`.
 #[derive(Debug)]
@@ -58,16 +57,17 @@ pub struct Acl {
     users: Users,
     pub log: Log,
     /// Users made, changed or deleted while running.
-    touched: BTreeSet<Vec<u8>>,
+    touched: SortedSet<Vec<u8>>,
 }
 
 impl Acl {
     /// With the user `default` only, who needs no password and may do everything.
     #[must_use]
     pub fn new(catalog: Catalog, settings: Settings) -> Acl {
-        let users = Users::from([(DEFAULT.to_vec(), User::open(settings.all_channels))]);
+        let mut users = Users::new();
+        users.insert(DEFAULT.to_vec(), User::open(settings.all_channels));
         let log = Log::new(settings.log_length);
-        Acl { catalog, settings, users, log, touched: BTreeSet::new() }
+        Acl { catalog, settings, users, log, touched: SortedSet::new() }
     }
 
     /// `requirepass`: the one password of `default`. Empty: none is needed.
@@ -216,7 +216,9 @@ impl Acl {
             wrong.push_str("WARNING: ACL errors detected, no change to the previously active ACL rules was performed");
             return Err(wrong);
         }
-        users.entry(DEFAULT.to_vec()).or_insert_with(|| User::open(self.settings.all_channels));
+        if !users.contains_key(DEFAULT) {
+            users.insert(DEFAULT.to_vec(), User::open(self.settings.all_channels));
+        }
         self.users = users;
         Ok(())
     }
@@ -251,7 +253,7 @@ impl Acl {
 
     /// The users that are not as the configuration has them, with their rules; without: they are gone.
     #[must_use]
-    pub fn changes(&self) -> BTreeMap<Vec<u8>, Option<Vec<u8>>> {
+    pub fn changes(&self) -> Sorted<Vec<u8>, Option<Vec<u8>>> {
         self.touched.iter().map(|name| (name.clone(), self.users.get(name).map(User::text))).collect()
     }
 }

@@ -1,21 +1,20 @@
 //! Things that are shown in the order in which they were given and found by name, both in little time however many there
 //! are: a user may have thousands of rules.
 
+use crate::base::Sorted;
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
-use std::ops::Bound;
 
 /// A list without duplicates, each thing with a value.
 #[derive(Clone, Debug)]
 pub(super) struct Ordered<K, V = ()> {
     /// With the place of each in the order. Places are not given twice.
-    known: BTreeMap<K, (u64, V)>,
+    known: Sorted<K, (u64, V)>,
     next: u64,
 }
 
 impl<K, V> Default for Ordered<K, V> {
     fn default() -> Ordered<K, V> {
-        Ordered { known: BTreeMap::new(), next: 0 }
+        Ordered { known: Sorted::new(), next: 0 }
     }
 }
 
@@ -76,21 +75,18 @@ impl<K: Ord, V> Ordered<K, V> {
 
     /// In the order in which they were given.
     pub fn in_order(&self) -> Vec<(&K, &V)> {
-        let mut all: Vec<_> = self.known.iter().collect();
-        all.sort_unstable_by_key(|(_, (place, _))| *place);
-        all.into_iter().map(|(key, (_, value))| (key, value)).collect()
+        let all: Vec<_> = self.known.iter().collect();
+        // Numbers are sorted, so that there is one sort for all kinds of things.
+        let mut order: Vec<(u64, usize)> = all.iter().enumerate().map(|(at, (_, (place, _)))| (*place, at)).collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, at)| (all[at].0, &all[at].1.1)).collect()
     }
 }
 
 impl<V> Ordered<String, V> {
     /// Forgets all whose names begin so.
     pub fn remove_beginning(&mut self, beginning: &str) {
-        let from = (Bound::Included(beginning), Bound::Unbounded);
-        let names = self.known.range::<str, _>(from).map(|(name, _)| name);
-        let gone: Vec<String> = names.take_while(|name| name.starts_with(beginning)).cloned().collect();
-        for name in gone {
-            self.known.remove(&name);
-        }
+        self.known.retain(|name, _| !name.starts_with(beginning));
     }
 }
 

@@ -6,8 +6,7 @@
 use super::catalog::{Catalog, Set};
 use super::ordered::Ordered;
 use super::rule::{Fault, is_space};
-use crate::base::glob;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::base::{Sorted, SortedSet, glob};
 
 /// What a pattern of keys is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub struct Selector {
     /// What comes out of the rules.
     allowed: Set,
     /// Commands allowed only with one of these first arguments (in lower case).
-    first_args: BTreeMap<usize, BTreeSet<String>>,
+    first_args: Sorted<usize, SortedSet<String>>,
     all_keys: bool,
     keys: Ordered<Vec<u8>, Access>,
     all_channels: bool,
@@ -60,7 +59,7 @@ impl Selector {
             everything: false,
             rules: Ordered::default(),
             allowed: Set::NONE,
-            first_args: BTreeMap::new(),
+            first_args: Sorted::new(),
             all_keys: false,
             keys: Ordered::default(),
             all_channels,
@@ -183,7 +182,7 @@ impl Selector {
             // The rule could be shown, but not be read again.
             return Err(Fault::Syntax);
         }
-        self.first_args.entry(id).or_default().insert(argument.to_owned());
+        self.first_args.or_default(id).insert(argument.to_owned());
         self.note(true, name);
         Ok(())
     }
@@ -209,7 +208,7 @@ impl Selector {
     pub(super) fn check(&self, asked: &Asked<'_>, catalog: &Catalog) -> Result<(), Denied> {
         let id = catalog.find(asked.command.as_bytes()).ok_or(Denied::Command)?;
         if !self.allowed.has(id) {
-            let listed = |known: &BTreeSet<String>| {
+            let listed = |known: &SortedSet<String>| {
                 let word = asked.first.and_then(|word| str::from_utf8(word).ok());
                 word.is_some_and(|word| known.contains(&word.to_ascii_lowercase()))
             };

@@ -1,4 +1,4 @@
-//! What every room may use: time as a number, seeded chance, globs, quoting, limits, what errors may show, a map.
+//! What every room may use: time as a number, seeded chance, globs, quoting, limits, what errors may show, maps.
 
 pub mod glob;
 pub mod limits;
@@ -6,8 +6,10 @@ pub mod quote;
 pub mod random;
 pub mod secret;
 pub mod shelf;
+pub mod sorted;
 pub mod time;
 
 pub use random::Random;
 pub use shelf::Shelf;
+pub use sorted::{Sorted, SortedSet};
 pub use time::Millis;

@@ -1,20 +1,20 @@
-//! A map for large values whose keys grow.
+//! A map for large values.
 //!
-//! A node of a B-tree has room for eleven values. Keys that only grow leave every node half empty, and a map of one or two
-//! values pays for eleven; with a thousand masters, each with a replica and two peers, that was most of what they took. Here
-//! each value has a place of its own and the tree holds where that is.
+//! A list makes room for more than it holds, and moves what it holds; a map of one or two large values would pay for four, and
+//! with a thousand masters, each with a replica and two peers, that would be most of what they take. Here each value has a
+//! place of its own and the list holds where that is.
 
+use super::Sorted;
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
 use std::ops::Index;
 
-/// A map in the order of its keys. The methods are those of [`BTreeMap`].
+/// A map in the order of its keys. The methods are those of [`std::collections::BTreeMap`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shelf<K, V>(BTreeMap<K, Box<V>>);
+pub struct Shelf<K, V>(Sorted<K, Box<V>>);
 
 impl<K, V> Default for Shelf<K, V> {
     fn default() -> Shelf<K, V> {
-        Shelf(BTreeMap::new())
+        Shelf(Sorted::new())
     }
 }
 
@@ -93,7 +93,7 @@ impl<K: Ord + Borrow<Q>, Q: Ord + ?Sized, V> Index<&Q> for Shelf<K, V> {
     type Output = V;
 
     fn index(&self, key: &Q) -> &V {
-        &self.0[key]
+        self.get(key).expect("the key is there")
     }
 }
 

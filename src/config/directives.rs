@@ -182,7 +182,6 @@ const fn gone(name: &'static str, usage: &'static str, about: &'static str) -> D
     Directive { name, scope: Scope::Master, usage, kind: Kind::Any, meaning: Meaning::Ignored, default: "", about }
 }
 
-
 /// All but [`IGNORED`]. Sorted: first the plain directives, then those behind `sentinel`, each by name.
 pub const DIRECTIVES: &[Directive] = &[
     used(
@@ -219,7 +218,10 @@ pub const DIRECTIVES: &[Directive] = &[
     used("daemonize", "<yes|no>", Kind::YesNo, "no", "go to the background"),
     used("dir", "<path>", Kind::Text, "", "the working directory, before any relative path is used"),
     used("include", "<path>", Kind::Text, "", "read another file in this place"),
-    Directive { usage: "[value…]", ..ignored("latency-tracking-info-percentiles", "traces and debugging of a data server") },
+    Directive {
+        usage: "[value…]",
+        ..ignored("latency-tracking-info-percentiles", "traces and debugging of a data server")
+    },
     used("log-format", "<legacy|logfmt>", Kind::OneOf(&["legacy", "logfmt"]), "legacy", "the shape of log lines"),
     used(
         "log-timestamp-format",

@@ -3,8 +3,7 @@
 use super::directives::{self, Directive, Kind};
 use super::error::Fault;
 use super::tls::TlsOptions;
-use crate::base::{limits, quote};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::base::{Sorted, SortedSet, limits, quote};
 
 /// The settings of the process, with redis-sentinel's defaults. Plain data; nobody here acts on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,10 +67,10 @@ pub struct ServerOptions {
     pub included: Vec<Vec<u8>>,
     /// Directives changed while running; the only ones that [`super::rewrite`] writes. Empty after a start, so that
     /// neither the command line nor an included file leaks into the file.
-    pub changed: BTreeSet<&'static str>,
+    pub changed: SortedSet<&'static str>,
     /// Users made or changed while running, with their rules, and users deleted, without: their `user` lines follow. Empty
     /// after a start, and always where there is an `aclfile`.
-    pub users: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    pub users: Sorted<Vec<u8>, Option<Vec<u8>>>,
 }
 
 impl Default for ServerOptions {
@@ -111,8 +110,8 @@ impl Default for ServerOptions {
             supervised: Supervised::No,
             tls: TlsOptions::default(),
             included: Vec::new(),
-            changed: BTreeSet::new(),
-            users: BTreeMap::new(),
+            changed: SortedSet::new(),
+            users: Sorted::new(),
         }
     }
 }

@@ -196,7 +196,7 @@ fn of_master<'a>(master: &'a MasterSnapshot, snapshot: &Snapshot, wanted: &mut V
             say(Clause::KnownSentinel(&peer.host, peer.port, peer.run_id));
         }
     }
-    for (old, new) in &settings.rename_commands {
+    for (old, new) in settings.rename_commands.iter() {
         if storable(old) && storable(new) {
             say(Clause::RenameCommand(old, new));
         }
@@ -364,7 +364,7 @@ impl<'a> Plan<'a> {
             }
             text.extend_from_slice(line);
         };
-        for (name, rules) in &server.users {
+        for (name, rules) in server.users.iter() {
             let about = |line: &Line| matches!(&line.content, Content::Plain(words) if is_user(words, name));
             let mut place = self.lines.iter().rposition(about);
             let elsewhere = included.iter().any(|words| is_user(words, name));
@@ -382,7 +382,7 @@ impl<'a> Plan<'a> {
                 None => {}
             }
         }
-        for name in &server.changed {
+        for name in server.changed.iter() {
             let Some(line) = server.line_of(name) else { continue };
             let elsewhere = included.iter().any(|words| words[0].eq_ignore_ascii_case(name.as_bytes()));
             let mut scratch = ServerOptions::default();

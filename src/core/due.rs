@@ -35,7 +35,7 @@ impl Sentinel {
             None => {}
             Some(Owner::Master(master) | Owner::Replica(master, _)) => self.reconsider(*master),
             Some(Owner::Peer(_, masters)) => {
-                for master in masters.clone() {
+                for &master in masters.clone().iter() {
                     self.reconsider(master);
                 }
             }

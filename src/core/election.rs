@@ -13,8 +13,7 @@ use super::model::{Master, Peer, Role};
 use super::report::Trigger;
 use super::snapshot::Snapshot;
 use super::{Plant, SAVE_RETRY, Sentinel, majority};
-use crate::base::Millis;
-use std::collections::BTreeMap;
+use crate::base::{Millis, Sorted};
 
 /// After an election that provably nobody won, the next attempt follows within this many slots.
 const BACK_OFF_SLOTS: u64 = 5;
@@ -378,16 +377,16 @@ fn got_anywhere(master: &Master, epoch: u64) -> bool {
 /// For every candidate, the votes known and all voters of whom nothing is known stay below the majority; but for those that
 /// `was_gone` names, who cannot have voted.
 fn nobody_won(master: &Master, epoch: u64, was_gone: impl Fn(&Peer) -> bool) -> bool {
-    let mut votes: BTreeMap<RunId, usize> = BTreeMap::new();
+    let mut votes: Sorted<RunId, usize> = Sorted::new();
     let mut unknown = 0;
     for peer in master.peers.values() {
         match peer.vote {
-            Some((candidate, at)) if at == epoch => *votes.entry(candidate).or_default() += 1,
+            Some((candidate, at)) if at == epoch => *votes.or_default(candidate) += 1,
             _ => unknown += usize::from(peer.abstained < Some(epoch) && !was_gone(peer)),
         }
     }
     if let (Some(candidate), true) = (master.leader, master.leader_epoch == epoch) {
-        *votes.entry(candidate).or_default() += 1;
+        *votes.or_default(candidate) += 1;
     }
     votes.values().max().unwrap_or(&0) + unknown < majority(master)
 }

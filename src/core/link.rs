@@ -9,8 +9,8 @@ use super::outbox::Outbox;
 use super::slot::Measured;
 use super::snapshot::Settings;
 use super::{EXCUSE_MOST, Effect, Plant, Sentinel};
-use crate::base::Millis;
-use std::collections::{BTreeSet, VecDeque};
+use crate::base::{Millis, SortedSet};
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 /// Unanswered commands a link may carry for each instance that shares it.
@@ -165,7 +165,7 @@ impl Sentinel {
             }
             return id;
         }
-        let id = self.add_link(now, addr.clone(), Owner::Peer(run_id, BTreeSet::from([master])));
+        let id = self.add_link(now, addr.clone(), Owner::Peer(run_id, SortedSet::from_iter([master])));
         self.peer_links.insert(run_id, id);
         id
     }
@@ -246,7 +246,7 @@ impl Sentinel {
                 }
             }
             Owner::Peer(_, masters) => {
-                for master in masters {
+                for &master in masters.iter() {
                     let Some(master) = self.masters.get_mut(&master) else { continue };
                     for peer in master.peers.values_mut().filter(|peer| peer.link == id) {
                         (peer.asking, peer.hello_asked) = (false, None);
@@ -441,7 +441,7 @@ impl Sentinel {
             ConnKind::Command => {
                 link.cmd = Conn::Up { conn, since: now };
                 let before = link.local_ip.replace(local);
-                *self.local_ips.entry(local).or_default() += 1;
+                *self.local_ips.or_default(local) += 1;
                 self.forget_local(before);
                 self.greet(now, id);
                 // A failover may have waited for just this connection.
@@ -517,7 +517,7 @@ impl Sentinel {
                 self.act(now, master);
             }
             Owner::Peer(run_id, masters) => {
-                for master in masters {
+                for &master in masters.iter() {
                     // A thousand masters and more may share a peer. Where nothing is going on, its link decides nothing but
                     // whether the peer is down, and when it is to be dialled.
                     if self.is_calm(master) {

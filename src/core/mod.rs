@@ -60,7 +60,7 @@ pub use report::{FailoverReport, Outcome, ReportStep, ReportVote, Reports, Trigg
 pub use slot::Measured;
 pub use snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 
-use crate::base::{Millis, Random, Shelf, limits};
+use crate::base::{Millis, Random, Shelf, Sorted, SortedSet, limits};
 use doubts::Claims;
 use outbox::Outbox;
 use script::ScriptQueue;
@@ -96,16 +96,16 @@ pub struct Sentinel {
     /// The epoch that is on disk; it differs only while saves fail.
     durable_epoch: u64,
     masters: Shelf<MasterId, Master>,
-    names: BTreeMap<Box<[u8]>, MasterId>,
+    names: Sorted<Box<[u8]>, MasterId>,
     links: Shelf<LinkId, Link>,
     /// The one link to each peer, whoever shares it.
-    peer_links: BTreeMap<RunId, LinkId>,
+    peer_links: Sorted<RunId, LinkId>,
     /// Names with the last address that was found for them.
-    known_names: BTreeMap<Box<str>, IpAddr>,
+    known_names: Sorted<Box<str>, IpAddr>,
     /// When names were looked up last.
-    looked_up: BTreeMap<Box<str>, Millis>,
+    looked_up: Sorted<Box<str>, Millis>,
     /// Names that could not be looked up the last time, so that the log says it once.
-    lost_names: BTreeSet<Box<str>>,
+    lost_names: SortedSet<Box<str>>,
     conns: BTreeMap<ConnId, (LinkId, ConnKind)>,
     out: Outbox,
     random: Random,
@@ -134,7 +134,7 @@ pub struct Sentinel {
     scripts: ScriptQueue,
     simulate_failure: u32,
     /// Our own addresses: from which, and for how many links, the last connection was made. They are what our hello may say.
-    local_ips: BTreeMap<IpAddr, usize>,
+    local_ips: Sorted<IpAddr, usize>,
     /// How our last hello began.
     own_words: Vec<u8>,
     /// When a hello with our own id from another address was last reported.
@@ -158,12 +158,12 @@ impl Sentinel {
             started: now,
             durable_epoch: snapshot.current_epoch,
             masters: Shelf::new(),
-            names: BTreeMap::new(),
+            names: Sorted::new(),
             links: Shelf::new(),
-            peer_links: BTreeMap::new(),
-            known_names: BTreeMap::new(),
-            looked_up: BTreeMap::new(),
-            lost_names: BTreeSet::new(),
+            peer_links: Sorted::new(),
+            known_names: Sorted::new(),
+            looked_up: Sorted::new(),
+            lost_names: SortedSet::new(),
             conns: BTreeMap::new(),
             out: Outbox::new(snapshot.options.announce_hostnames),
             random: Random::seeded(seed),
@@ -182,7 +182,7 @@ impl Sentinel {
             last_save: (Millis(0), Millis(0)),
             scripts: ScriptQueue::default(),
             simulate_failure: 0,
-            local_ips: BTreeMap::new(),
+            local_ips: Sorted::new(),
             own_words: Vec::new(),
             own_id_reported: None,
             no_hello_reported: None,

@@ -10,8 +10,8 @@ use super::refused::Refusals;
 use super::report::Reports;
 use super::slot::Measured;
 use super::snapshot::Settings;
-use crate::base::{Millis, Shelf};
-use std::collections::{BTreeSet, VecDeque};
+use crate::base::{Millis, Shelf, SortedSet};
+use std::collections::VecDeque;
 
 /// What a server says it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +199,7 @@ pub enum Owner {
     Master(MasterId),
     Replica(MasterId, ReplicaId),
     /// All masters that see this peer.
-    Peer(RunId, BTreeSet<MasterId>),
+    Peer(RunId, SortedSet<MasterId>),
 }
 
 /// One of a link's connections.

@@ -167,7 +167,7 @@ impl Sentinel {
                 self.hello_to_replica(now, id, replica);
             }
             Owner::Peer(run_id, masters) => {
-                for id in masters {
+                for &id in masters.iter() {
                     let peer = self.masters.get(&id).and_then(|m| m.peers.values().find(|p| p.run_id == run_id));
                     if let Some(peer) = peer.map(|peer| peer.id) {
                         self.hello_to_peer(now, id, peer);

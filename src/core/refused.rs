@@ -12,8 +12,7 @@ use super::Sentinel;
 use super::effect::ConnKind;
 use super::ids::{LinkId, MasterId};
 use super::model::{Conn, Link, Master, Owner};
-use crate::base::Millis;
-use std::collections::BTreeSet;
+use crate::base::{Millis, SortedSet};
 
 /// Attempts that must have been refused besides the first one, spread over the span that is asked for.
 const REDIALS: u32 = 4;
@@ -109,11 +108,11 @@ impl Sentinel {
         let Some(link) = self.links.get_mut(&id) else { return };
         link.refusals = None;
         let users = match &link.owner {
-            Owner::Master(master) | Owner::Replica(master, _) => BTreeSet::from([*master]),
+            Owner::Master(master) | Owner::Replica(master, _) => SortedSet::from_iter([*master]),
             Owner::Peer(_, masters) => masters.clone(),
         };
         self.reconsider_users(id);
-        for master in users {
+        for &master in users.iter() {
             if let Some(at) = self.masters.get(&master).and_then(|master| self.redial_deadline(master)) {
                 self.arm(master, at);
             }

@@ -2,7 +2,7 @@
 //! directives of the configuration file and back.
 
 use super::ids::{HOST_MAX, RunId};
-use std::collections::BTreeMap;
+use crate::base::Sorted;
 
 /// Defaults of the protocol (behaviour.md 1) that the file omits.
 pub const DEFAULT_DOWN_AFTER: u64 = 30_000;
@@ -107,7 +107,7 @@ pub struct Settings {
     pub notification_script: String,
     pub client_reconfig_script: String,
     /// Old command name, as written by the operator, to the name the servers know.
-    pub rename_commands: BTreeMap<String, String>,
+    pub rename_commands: Sorted<String, String>,
 }
 
 impl Settings {
@@ -125,7 +125,7 @@ impl Settings {
             auth_pass: Vec::new(),
             notification_script: String::new(),
             client_reconfig_script: String::new(),
-            rename_commands: BTreeMap::new(),
+            rename_commands: Sorted::new(),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The reactor: what it owns, and the verbs that a handler may use anywhere. The loop itself is in `turn`.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixListener;
@@ -17,7 +16,7 @@ use super::timers::{TimerId, Timers};
 use super::tls::{Acceptor, Connector, Session};
 use super::token::Token;
 use super::wire::Wire;
-use crate::base::{Millis, limits};
+use crate::base::{Millis, SortedSet, limits};
 
 /// What a slot holds.
 pub(super) enum Socket {
@@ -60,7 +59,7 @@ pub struct Reactor {
     /// Listeners that wait for better times, until when.
     pub(super) paused: Vec<(Millis, Token)>,
     /// Streams in the middle of a TLS handshake, and when it has to be through.
-    pub(super) shaking: BTreeSet<(Millis, Token)>,
+    pub(super) shaking: SortedSet<(Millis, Token)>,
     /// Steps of handshakes that this turn has seen.
     pub(super) steps: usize,
     pub(super) timers: Timers,
@@ -92,7 +91,7 @@ impl Reactor {
             ready: Vec::new(),
             ended: Vec::new(),
             paused: Vec::new(),
-            shaking: BTreeSet::new(),
+            shaking: SortedSet::new(),
             steps: 0,
             timers: Timers::default(),
             signals: Signals::default(),

@@ -1,8 +1,6 @@
 //! Time events: deadlines in ms, in order, cancellable.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::base::Millis;
+use crate::base::{Millis, Sorted, SortedSet};
 
 /// Names one timer. Counted up and never reused, so a stale id finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,9 +13,9 @@ pub struct TimerId(u64);
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     made: u64,
-    queue: BTreeSet<(Millis, TimerId)>,
+    queue: SortedSet<(Millis, TimerId)>,
     /// The deadline of each living timer. One that is due stays here, out of the queue, until its callback decided.
-    deadlines: BTreeMap<TimerId, Millis>,
+    deadlines: Sorted<TimerId, Millis>,
 }
 
 impl Timers {

@@ -13,7 +13,7 @@ pub struct Token {
 }
 
 impl Token {
-    pub(super) fn new(slot: usize, generation: u32) -> Token {
+    pub(crate) fn new(slot: usize, generation: u32) -> Token {
         // Each slot is an open socket; the kernel's limits end long before u32 does.
         let slot = u32::try_from(slot).expect("fewer than 2^32 sockets");
         Token { slot, generation }

@@ -12,12 +12,12 @@ use super::syslog::Syslog;
 use super::tls::{self, Tls};
 use super::{Shell, access, listen, sys};
 use crate::acl::Acl;
+use crate::base::SortedSet;
 use crate::command::{CpuTimes, Facts, Names};
 use crate::config::{Check, Loaded, Must, OomScoreAdj, ServerOptions};
 use crate::core::{Identity, RunId, Sentinel, Snapshot};
 use crate::net::{Handler, Reactor, Token};
 use ::log::{info, warn};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -491,7 +491,7 @@ pub(super) fn descriptors(options: &ServerOptions, links: u64) -> Result<usize, 
 fn links_of(snapshot: &Snapshot) -> u64 {
     let masters = &snapshot.masters;
     let servers: usize = masters.iter().map(|master| 1 + master.known_replicas.len()).sum();
-    let peers: BTreeSet<_> = masters.iter().flat_map(|master| &master.known_peers).map(|peer| peer.run_id).collect();
+    let peers: SortedSet<_> = masters.iter().flat_map(|master| &master.known_peers).map(|peer| peer.run_id).collect();
     servers as u64 * FILES_PER_SERVER + peers.len() as u64
 }
 

@@ -8,12 +8,13 @@
 //! are asked for in the first turn, and nobody would be answered until the last of them was begun. Those over the limit wait
 //! their turn in order, command connections before those of Pub/Sub: a failover needs only the former.
 
-use crate::base::{Millis, Shelf, limits};
+use super::slots::Slots;
+use crate::base::{Millis, Sorted, SortedSet, limits};
 use crate::core::{ConnId, ConnKind, Gone, Input, Sentinel};
 use crate::net::tls::Connector;
 use crate::net::{CloseReason, Reactor, Read, Token, Write};
 use crate::resp::ReplyDecoder;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 /// Peers whose TLS failed and of whom the log has spoken, at most.
@@ -25,8 +26,8 @@ const TLS_ALERT: [u8; 2] = [21, 3];
 
 #[derive(Debug)]
 pub struct Links {
-    by_conn: Shelf<ConnId, Line>,
-    by_stream: BTreeMap<Token, ConnId>,
+    by_conn: BTreeMap<ConnId, Box<Line>>,
+    by_stream: Slots<ConnId>,
     /// Those with something to write.
     dirty: VecDeque<ConnId>,
     /// Connections to be begun, of commands and of Pub/Sub. One that was closed before its turn came is still in line.
@@ -36,9 +37,9 @@ pub struct Links {
     /// New links use TLS.
     pub tls: Option<Connector>,
     /// What was said of whom, so that a link that fails every second is not written of every second.
-    complaints: BTreeMap<SocketAddr, String>,
+    complaints: Sorted<SocketAddr, String>,
     /// Nodes that have answered in the way that we speak; when they hang up, they have gone.
-    understood: BTreeSet<SocketAddr>,
+    understood: SortedSet<SocketAddr>,
     /// What the core has to hear and could not be told in the middle of an effect.
     untold: VecDeque<Input>,
     /// Where bytes land: lent to the decoder of the line they came on, and empty in between.
@@ -65,14 +66,14 @@ impl Links {
     #[must_use]
     pub fn new(source: Option<IpAddr>, tls: Option<Connector>) -> Links {
         Links {
-            by_conn: Shelf::new(),
-            by_stream: BTreeMap::new(),
+            by_conn: BTreeMap::new(),
+            by_stream: Slots::new(),
             dirty: VecDeque::new(),
             waiting: [VecDeque::new(), VecDeque::new()],
             source,
             tls,
-            complaints: BTreeMap::new(),
-            understood: BTreeSet::new(),
+            complaints: Sorted::new(),
+            understood: SortedSet::new(),
             untold: VecDeque::new(),
             incoming: Vec::new(),
         }
@@ -82,7 +83,7 @@ impl Links {
     pub fn connect(&mut self, conn: ConnId, to: SocketAddr, kind: ConnKind) {
         let decoder = ReplyDecoder::new();
         let line = Line { stream: None, to, kind, up: false, heard: false, queued: false, decoder, out: Vec::new() };
-        self.by_conn.insert(conn, line);
+        self.by_conn.insert(conn, Box::new(line));
         self.waiting[usize::from(kind == ConnKind::PubSub)].push_back(conn);
     }
 
@@ -161,7 +162,7 @@ impl Links {
     pub fn close(&mut self, reactor: &mut Reactor, conn: ConnId) {
         let Some(line) = self.by_conn.remove(&conn) else { return };
         let Some(stream) = line.stream else { return };
-        self.by_stream.remove(&stream);
+        self.by_stream.remove(stream);
         if reactor.is_shaking(stream) {
             self.complain(
                 line.to,
@@ -180,7 +181,7 @@ impl Links {
     /// The connection stands; what waited for it goes out with the next flush.
     #[must_use]
     pub fn connected(&mut self, stream: Token, local: SocketAddr) -> Option<Input> {
-        let &conn = self.by_stream.get(&stream)?;
+        let &conn = self.by_stream.get(stream)?;
         let line = self.by_conn.get_mut(&conn)?;
         line.up = true;
         if !line.out.is_empty() && !line.queued {
@@ -193,7 +194,7 @@ impl Links {
     /// The connection ended, or never came to be.
     #[must_use]
     pub fn closed(&mut self, stream: Token, why: &CloseReason) -> Option<Input> {
-        let conn = self.by_stream.remove(&stream)?;
+        let conn = self.by_stream.remove(stream)?;
         if let Some(line) = self.by_conn.remove(&conn) {
             match why {
                 CloseReason::Tls(text) => self.complain(line.to, text),
@@ -212,7 +213,7 @@ impl Links {
 
     /// Reads what is there and hands whole replies to the core.
     pub fn readable(&mut self, reactor: &mut Reactor, stream: Token, sentinel: &mut Sentinel, now: Millis) {
-        let Some(&conn) = self.by_stream.get(&stream) else { return };
+        let Some(&conn) = self.by_stream.get(stream) else { return };
         let Some(line) = self.by_conn.get_mut(&conn) else { return };
         loop {
             match reactor.read(stream, &mut self.incoming) {
@@ -289,7 +290,7 @@ impl Links {
 
     /// A write asked for can go on.
     pub fn writable(&mut self, reactor: &mut Reactor, stream: Token) {
-        if let Some(line) = self.by_stream.get(&stream).and_then(|conn| self.by_conn.get_mut(conn)) {
+        if let Some(line) = self.by_stream.get(stream).and_then(|conn| self.by_conn.get_mut(conn)) {
             line.write(reactor);
         }
     }
@@ -376,7 +377,7 @@ mod tests {
         }
         assert!(!links.has_waiting());
         // What had to wait for its connection leaves, so many connections a turn.
-        let lines: Vec<Token> = links.by_stream.keys().copied().collect();
+        let lines: Vec<Token> = links.by_conn.values().filter_map(|line| line.stream).collect();
         let local = SocketAddr::from(([127, 0, 0, 1], 1));
         assert!(lines.into_iter().all(|stream| links.connected(stream, local).is_some()));
         let all = links.dirty.len();

@@ -33,6 +33,7 @@ mod notify;
 mod resolver;
 mod save;
 mod scripts;
+mod slots;
 mod sys;
 mod syslog;
 mod tls;

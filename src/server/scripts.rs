@@ -6,8 +6,8 @@
 //! long takes what it started with it.
 
 use super::sys;
+use crate::base::Sorted;
 use crate::core::{Input, ScriptId};
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug, Default)]
 pub struct Scripts {
     /// The process of each script that runs.
-    running: BTreeMap<u32, ScriptId>,
+    running: Sorted<u32, ScriptId>,
 }
 
 impl Scripts {
@@ -43,7 +43,7 @@ impl Scripts {
 
     /// Ends a script; `reap` reports it as it does any other.
     pub fn kill(&self, script: ScriptId) {
-        for (&pid, &running) in &self.running {
+        for (&pid, &running) in self.running.iter() {
             if running == script {
                 sys::kill_group(pid);
             }

@@ -7,7 +7,6 @@
 use crate::config::{AuthClients, TlsOptions};
 use crate::net::tls::{Acceptor, Connector};
 use crate::net::{Reactor, Token};
-use std::collections::BTreeSet;
 
 /// What the shell needs for its connections; without TLS in the configuration, nothing.
 #[derive(Debug, Default)]
@@ -17,7 +16,7 @@ pub struct Tls {
     /// For links, when they use TLS.
     pub connector: Option<Connector>,
     /// The listeners of the TLS port.
-    pub listeners: BTreeSet<Token>,
+    pub listeners: Vec<Token>,
     /// Which files in the folder of authorities held certificates.
     folder: material::Folder,
 }
@@ -98,8 +97,8 @@ mod material {
 mod material {
     use super::super::sys;
     use super::{Acceptor, AuthClients, Connector, TlsOptions};
+    use crate::base::SortedSet;
     use crate::net::tls::{Authorities, Certificates, Chain, Identity, Key, Params, Sessions, Suite};
-    use std::collections::BTreeSet;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -108,7 +107,7 @@ mod material {
 
     /// The files in a folder of authorities that hold certificates.
     #[derive(Debug, Default)]
-    pub struct Folder(BTreeSet<PathBuf>);
+    pub struct Folder(SortedSet<PathBuf>);
 
     impl Folder {
         /// A file that is still there and whose certificates are not. (One that never had any is passed over, as at the start.)
@@ -187,7 +186,7 @@ mod material {
 
     fn authorities(
         options: &TlsOptions,
-        held: &mut BTreeSet<PathBuf>,
+        held: &mut SortedSet<PathBuf>,
         notes: &mut Vec<String>,
     ) -> Result<Authorities, String> {
         let mut authorities = Authorities::default();
