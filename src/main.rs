@@ -14,7 +14,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use watchfire::base::glob;
+use watchfire::base::{SortedSet, glob};
 use watchfire::config::{self, Opened, Source};
 use watchfire::server::{Server, StartUp};
 
@@ -214,9 +214,8 @@ fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
         let hidden = name.as_bytes().starts_with(b".") && !pattern.starts_with('.');
         !hidden && glob::matches(in_our_words.as_bytes(), name.as_bytes(), false)
     };
-    let mut names: Vec<OsString> = entries.filter(is_meant).collect();
-    names.sort();
-    names.into_iter().map(|name| folder.join(name)).collect()
+    let names: SortedSet<OsString> = entries.filter(is_meant).collect();
+    names.iter().map(|name| folder.join(name)).collect()
 }
 
 fn check(call: &Call) -> Result<(), String> {

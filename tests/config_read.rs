@@ -100,7 +100,7 @@ fn r09_sentinel_lines_may_stand_in_any_order_and_case() {
     assert_eq!((s.down_after_refused, s.ping_period), (13, 14));
     assert_eq!((s.auth_user.as_str(), s.auth_pass.as_slice()), ("u", b"p".as_slice()));
     assert_eq!((s.notification_script.as_str(), s.client_reconfig_script.as_str()), ("/n", "/c"));
-    assert_eq!(s.rename_commands["CONFIG"], "x");
+    assert_eq!(s.rename_commands.get("CONFIG").map(String::as_str), Some("x"));
     assert_eq!(m.known_replicas, [("::1".to_string(), 1)]);
     assert_eq!((m.known_peers[0].host.as_str(), m.known_peers[0].port), ("10.0.0.1", 2));
     assert_eq!(loaded.checks.iter().map(|check| check.path.as_str()).collect::<Vec<_>>(), ["/n", "/c"]);

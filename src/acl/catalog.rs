@@ -1,6 +1,7 @@
 //! What rules can speak of: commands, subcommands and categories. The table itself belongs to the command room, which
 //! hands its names in; here each gets a number, so that a set of commands is a handful of bits.
 
+use crate::base::Sorted;
 use std::ops::Range;
 
 /// Most commands and subcommands there may be.
@@ -44,8 +45,8 @@ struct Row {
 pub struct Catalog {
     categories: &'static [&'static str],
     rows: Vec<Row>,
-    /// Numbers of the rows in the order of their names.
-    by_name: Vec<usize>,
+    /// Numbers of the rows.
+    by_name: Sorted<&'static [u8], usize>,
 }
 
 impl Catalog {
@@ -72,15 +73,13 @@ impl Catalog {
             all.push(Row { name, categories: bits, subs: at + 1..at + 1 });
         }
         assert!(all.len() <= ROOM, "a set of commands has {ROOM} bits");
-        let mut by_name: Vec<usize> = (0..all.len()).collect();
-        by_name.sort_by_key(|&id| all[id].name);
+        let by_name = all.iter().enumerate().map(|(id, row)| (row.name.as_bytes(), id)).collect();
         Catalog { categories, rows: all, by_name }
     }
 
     /// The number of a command by its full name in lower case.
     pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
-        let found = self.by_name.binary_search_by_key(&name, |&id| self.rows[id].name.as_bytes());
-        found.ok().map(|at| self.by_name[at])
+        self.by_name.get(name).copied()
     }
 
     /// A command and all its subcommands.
@@ -97,10 +96,9 @@ impl Catalog {
     pub(super) fn members(&self, category: &[u8]) -> Option<Vec<usize>> {
         let bit = 1 << self.categories.iter().position(|known| known.as_bytes() == category)?;
         let of_it = (0..self.rows.len()).filter(|&id| self.rows[id].categories & bit != 0);
-        let mut members: Vec<usize> = of_it.flat_map(|id| self.family(id)).collect();
-        members.sort_unstable();
-        members.dedup();
-        Some(members)
+        let mut members = Set::NONE;
+        of_it.flat_map(|id| self.family(id)).for_each(|id| members.put(id, true));
+        Some((0..self.rows.len()).filter(|&id| members.has(id)).collect())
     }
 }
 

@@ -365,7 +365,7 @@ impl Sentinel {
         }
         self.save_retry = Some(now + SAVE_RETRY);
         // Messages of this turn were composed in good faith.
-        for conn in self.out.withhold() {
+        for &conn in self.out.withhold().iter() {
             if let Some(&(link, _)) = self.conns.get(&conn) {
                 self.redial(now, link);
             }

@@ -3,6 +3,7 @@
 use super::effect::{ConnKind, Effect, Level};
 use super::ids::{Addr, ConnId};
 use super::model::{Master, Peer, Replica};
+use crate::base::SortedSet;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -56,11 +57,9 @@ impl Outbox {
 
     /// The save failed: takes back all that waits for connections on which an epoch would have been told, and
     /// returns these connections, which have lost their place in the protocol.
-    pub fn withhold(&mut self) -> Vec<ConnId> {
-        let mut conns = std::mem::take(&mut self.telling);
-        conns.sort_unstable();
-        conns.dedup();
-        self.queue.retain(|effect| !matches!(effect, Effect::Send { conn, .. } if conns.binary_search(conn).is_ok()));
+    pub fn withhold(&mut self) -> SortedSet<ConnId> {
+        let conns: SortedSet<ConnId> = self.telling.drain(..).collect();
+        self.queue.retain(|effect| !matches!(effect, Effect::Send { conn, .. } if conns.contains(conn)));
         conns
     }
 

@@ -10,7 +10,7 @@ use super::ids::{MasterId, ReplicaId};
 use super::link::renamed;
 use super::model::{Expect, Master, Replica, Role, Told};
 use super::{Plant, Sentinel};
-use crate::base::Millis;
+use crate::base::{Millis, SortedSet};
 use crate::resp::Reply;
 
 impl Sentinel {
@@ -18,16 +18,15 @@ impl Sentinel {
     /// those whose priority is known before those that never told one, low priority, large offset, small run id, known before
     /// unknown.
     pub(super) fn candidates(&self, now: Millis, master: &Master) -> Vec<ReplicaId> {
-        let mut fit: Vec<&Replica> =
-            master.replicas.values().filter(|replica| self.objection(now, master, replica).is_none()).collect();
-        fit.sort_by_key(|replica| {
+        let fit = master.replicas.values().filter(|replica| self.objection(now, master, replica).is_none());
+        let ranks = fit.map(|replica| {
             let run_id = replica.node.run_id;
             let untouched = !promoted_by_another(master, replica);
             let offset = std::cmp::Reverse(replica.offset);
             let untold = !matches!(replica.priority_told, Told::ByInfo | Told::Answered);
-            (replica.first_sync, untouched, untold, replica.priority, offset, run_id.is_none(), run_id)
+            (replica.first_sync, untouched, untold, replica.priority, offset, run_id.is_none(), run_id, replica.id)
         });
-        fit.iter().map(|replica| replica.id).collect()
+        ranks.collect::<SortedSet<_>>().iter().map(|rank| rank.7).collect()
     }
 
     /// There is a candidate, or one that has only to tell its priority.

@@ -7,6 +7,7 @@
 //! and ours goes when we go.
 
 use super::sys;
+use crate::base::SortedSet;
 use crate::net::{Reactor, Token, is_abandoned};
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -94,10 +95,8 @@ fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
             Ok(ip) => ip,
             // Names, and numeric addresses with a zone (`fe80::1%eth0`), are the system's to read.
             Err(_) => {
-                let mut found: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
-                found.sort_unstable();
-                found.dedup();
-                return Ok(found);
+                let found: SortedSet<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+                return Ok(found.iter().copied().collect());
             }
         },
     };

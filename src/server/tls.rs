@@ -202,18 +202,17 @@ mod material {
         if !options.ca_cert_dir.is_empty() {
             let folder = &options.ca_cert_dir;
             let refused = |why: std::io::Error| format!("tls-ca-cert-dir {folder}: {why}.");
-            let mut files = Vec::new();
+            let mut files = SortedSet::new();
             for entry in fs::read_dir(folder).map_err(refused)? {
-                files.push(entry.map_err(refused)?.path());
+                files.insert(entry.map_err(refused)?.path());
             }
-            files.sort();
-            for file in files.into_iter().filter(is_certificate_file) {
-                let pem = fs::read(&file).map_err(|why| format!("tls-ca-cert-dir {}: {why}.", file.display()))?;
+            for file in files.iter().filter(|file| is_certificate_file(file)) {
+                let pem = fs::read(file).map_err(|why| format!("tls-ca-cert-dir {}: {why}.", file.display()))?;
                 // A folder holds whatever it holds; the one odd file in it must not keep the others from being used.
                 match authorities.add(&pem) {
                     Ok(0) => {}
                     Ok(_) => {
-                        held.insert(file);
+                        held.insert(file.clone());
                     }
                     Err(why) => notes.push(format!("tls-ca-cert-dir: {} is passed over: {why}", file.display())),
                 }
@@ -226,7 +225,7 @@ mod material {
     }
 
     /// Links count as what they lead to: certificates of a system are linked under their hashes as well.
-    fn is_certificate_file(path: &PathBuf) -> bool {
+    fn is_certificate_file(path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LARGEST_FILE)
     }
 
