@@ -5,16 +5,17 @@ use crate::base::Millis;
 use crate::config::LogLevel;
 use crate::core::RunId;
 use std::fmt;
+use std::time::Duration;
 
-/// Processor time used, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Processor time used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    pub sys: f64,
-    pub user: f64,
-    pub sys_children: f64,
-    pub user_children: f64,
-    pub sys_main_thread: f64,
-    pub user_main_thread: f64,
+    pub sys: Duration,
+    pub user: Duration,
+    pub sys_children: Duration,
+    pub user_children: Duration,
+    pub sys_main_thread: Duration,
+    pub user_main_thread: Duration,
 }
 
 /// Fixed or rarely changing facts about this process. Functions stand for what has to be looked up outside.

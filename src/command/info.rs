@@ -175,7 +175,7 @@ fn stats(out: &mut String, world: &World<'_>) {
 fn cpu(out: &mut String, world: &World<'_>) {
     let times = (world.facts.cpu_times)();
     out.push_str("# CPU\r\n");
-    for (name, seconds) in [
+    for (name, time) in [
         ("used_cpu_sys", times.sys),
         ("used_cpu_user", times.user),
         ("used_cpu_sys_children", times.sys_children),
@@ -183,7 +183,7 @@ fn cpu(out: &mut String, world: &World<'_>) {
         ("used_cpu_sys_main_thread", times.sys_main_thread),
         ("used_cpu_user_main_thread", times.user_main_thread),
     ] {
-        let _ = write!(out, "{name}:{seconds:.6}\r\n");
+        let _ = write!(out, "{name}:{}.{:06}\r\n", time.as_secs(), time.subsec_micros());
     }
 }
 

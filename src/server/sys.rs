@@ -10,6 +10,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 /// The monotonic clock, in ms since some moment before this process began, rounded down.
 #[must_use]
@@ -135,13 +136,13 @@ pub fn open_files(wanted: u64) -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// Processor time used, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Processor time used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    pub system: f64,
-    pub user: f64,
-    pub children_system: f64,
-    pub children_user: f64,
+    pub system: Duration,
+    pub user: Duration,
+    pub children_system: Duration,
+    pub children_user: Duration,
 }
 
 #[must_use]
@@ -153,8 +154,8 @@ pub fn cpu_time() -> CpuTime {
             libc::getrusage(who, usage.as_mut_ptr());
             usage.assume_init()
         };
-        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-        (seconds(usage.ru_stime), seconds(usage.ru_utime))
+        let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+        (time(usage.ru_stime), time(usage.ru_utime))
     };
     let (system, user) = usage(libc::RUSAGE_SELF);
     let (children_system, children_user) = usage(libc::RUSAGE_CHILDREN);
@@ -294,7 +295,7 @@ mod tests {
         assert!(system_name().starts_with("Linux "), "{}", system_name());
         assert_eq!(umask(), umask());
         assert_eq!((group_id("root"), group_id("77"), group_id("no such group")), (Some(0), Some(77), None));
-        assert!(cpu_time().user >= 0.0);
+        assert!(cpu_time().user + cpu_time().system > Duration::ZERO);
         assert!(may_execute(Path::new("/bin/sh")));
         assert!(!may_execute(Path::new("/bin")) && !may_execute(Path::new("/no/such/file")));
     }
