@@ -34,7 +34,7 @@ pub(super) fn info(call: &mut Call<'_, '_>) {
 
 macro_rules! fields {
     ($out:ident, $($name:literal: $value:expr),* $(,)?) => {
-        $( let _ = write!($out, concat!($name, ":{}\r\n"), $value); )*
+        let _ = write!($out, concat!($($name, ":{}\r\n"),*), $($value),*);
     };
 }
 

@@ -8,7 +8,7 @@
 use super::options::ServerOptions;
 use super::read::trim;
 use super::statement::{Clause, Key, List, Statement, is_numeric};
-use crate::base::quote;
+use crate::base::{Sorted, quote};
 use crate::core::{MasterSnapshot, Snapshot};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -126,7 +126,7 @@ fn wanted<'a>(snapshot: &'a Snapshot, included: &HashMap<Key<'_>, Statement<'_>>
     wanted.push(Statement::ResolveHostnames(options.resolve_hostnames));
     wanted.push(Statement::AnnounceHostnames(options.announce_hostnames));
     let mut epoch = snapshot.current_epoch;
-    let mut names = HashSet::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for master in &snapshot.masters {
         if storable(&master.name) && storable(&master.host) && !master.host.is_empty() && names.insert(&master.name) {
             epoch = epoch.max(master.config_epoch);
@@ -355,10 +355,10 @@ impl<'a> Plan<'a> {
 
     /// The directives that changed while running: their new line, by the place of the old one. Those without go last.
     /// An empty line is one to be dropped. `included` is what included files say about the like.
-    fn changed_lines(&self, server: &ServerOptions, included: &[&Vec<Vec<u8>>]) -> HashMap<Option<usize>, Vec<u8>> {
-        let mut changed: HashMap<Option<usize>, Vec<u8>> = HashMap::new();
+    fn changed_lines(&self, server: &ServerOptions, included: &[&Vec<Vec<u8>>]) -> Sorted<Option<usize>, Vec<u8>> {
+        let mut changed: Sorted<Option<usize>, Vec<u8>> = Sorted::new();
         let mut say = |place, line: &[u8]| {
-            let text = changed.entry(place).or_default();
+            let text = changed.or_default(place);
             if !text.is_empty() {
                 text.push(b'\n');
             }
