@@ -6,7 +6,7 @@
 use super::catalog::{Catalog, Set};
 use super::ordered::Ordered;
 use super::rule::{Fault, is_space};
-use crate::base::{Sorted, SortedSet, glob};
+use crate::base::{Alike, Sorted, SortedSet, glob};
 
 /// What a pattern of keys is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Selector {
 
     /// Applies one rule.
     pub(super) fn apply(&mut self, rule: &[u8], catalog: &Catalog) -> Result<(), Fault> {
-        let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
+        let is = |word: &str| rule.alike(word.as_bytes());
         match rule.first() {
             _ if is("allkeys") || rule == b"~*" => {
                 self.all_keys = true;

@@ -5,7 +5,7 @@ use super::ordered::Ordered;
 use super::password::Hash;
 use super::rule::{Fault, Refused, is_space, join};
 use super::selector::{Asked, Denied, Selector};
-use crate::base::{limits, quote};
+use crate::base::{Alike, limits, quote};
 
 /// The user that everybody is who has not said otherwise.
 pub const DEFAULT: &[u8] = b"default";
@@ -69,7 +69,7 @@ impl User {
     }
 
     pub(super) fn rule(&mut self, rule: &[u8], catalog: &Catalog) -> Result<(), Fault> {
-        let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
+        let is = |word: &str| rule.alike(word.as_bytes());
         match rule.first() {
             None => {}
             _ if is("on") => self.on = true,

@@ -1,5 +1,6 @@
 //! What every room may use: time as a number, seeded chance, globs, quoting, limits, what errors may show, maps.
 
+mod alike;
 pub mod glob;
 pub mod limits;
 pub mod quote;
@@ -9,6 +10,7 @@ pub mod shelf;
 pub mod sorted;
 pub mod time;
 
+pub use alike::Alike;
 pub use random::Random;
 pub use shelf::Shelf;
 pub use sorted::{Sorted, SortedSet};

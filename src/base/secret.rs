@@ -1,6 +1,7 @@
 //! What an error may show of words among which passwords can be: those belong into files, and neither on a terminal nor into
 //! a journal.
 
+use super::Alike;
 use std::borrow::Cow;
 
 /// In the place of a password.
@@ -35,7 +36,7 @@ pub fn shown_rule(rule: &[u8]) -> Cow<'_, str> {
             format!("({}", parts.join(" ")).into()
         }
         Some(b'+' | b'-' | b'~' | b'%' | b'&' | b')') | None => String::from_utf8_lossy(rule),
-        _ if PLAIN.iter().any(|plain| rule.eq_ignore_ascii_case(plain.as_bytes())) => String::from_utf8_lossy(rule),
+        _ if PLAIN.iter().any(|plain| rule.alike(plain.as_bytes())) => String::from_utf8_lossy(rule),
         _ => DOUBTFUL.into(),
     }
 }

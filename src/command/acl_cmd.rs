@@ -6,6 +6,7 @@ use super::introspect;
 use super::table::{CATEGORIES, Found};
 use super::{Wish, World};
 use crate::acl::{Acl, DEFAULT, Denied, Refused, Selector};
+use crate::base::Alike;
 use crate::core::Level;
 use crate::resp::{Writer, parse_integer};
 
@@ -34,11 +35,11 @@ pub(super) fn cat(call: &mut Call<'_, '_>) {
     if argv.len() > 3 {
         return call.wrong_subcommand();
     }
-    if !CATEGORIES.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(wanted)) {
+    if !CATEGORIES.iter().any(|word| word.as_bytes().alike(wanted)) {
         return call.refuse(&[b"ERR Unknown category '", wanted, b"'"]);
     }
     let names: Vec<&str> = introspect::all()
-        .filter(|row| row.categories().any(|word| word.as_bytes().eq_ignore_ascii_case(wanted)))
+        .filter(|row| row.categories().any(|word| word.as_bytes().alike(wanted)))
         .map(|row| row.full)
         .collect();
     let mut reply = call.reply();
@@ -198,7 +199,7 @@ pub(super) fn log(call: &mut Call<'_, '_>) {
     }
     let most = match argv.get(2) {
         None => LOG_SHOWN,
-        Some(word) if word.eq_ignore_ascii_case(b"reset") => {
+        Some(word) if word.alike(b"reset") => {
             call.world.acl.log.clear();
             return call.ok();
         }

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::{Client, ClientId, ReplyMode, Tracking};
-use crate::base::{Millis, limits};
+use crate::base::{Alike, Millis, limits};
 use crate::resp::{Proto, parse_integer};
 use std::io::Write;
 
@@ -44,8 +44,8 @@ pub(super) fn id(call: &mut Call<'_, '_>) {
 pub(super) fn setinfo(call: &mut Call<'_, '_>) {
     let argv = call.argv;
     let (option, value) = (&argv[2], &argv[3]);
-    let is_name = option.eq_ignore_ascii_case(b"lib-name");
-    if !is_name && !option.eq_ignore_ascii_case(b"lib-ver") {
+    let is_name = option.alike(b"lib-name");
+    if !is_name && !option.alike(b"lib-ver") {
         return call.refuse(&[b"ERR Unrecognized option '", option, b"'"]);
     }
     if !is_plain(value) || value.len() > limits::CLIENT_WORD {
@@ -75,7 +75,7 @@ enum Type {
 
 impl Type {
     fn parse(word: &[u8]) -> Option<Type> {
-        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        let is = |name: &str| word.alike(name.as_bytes());
         Some(match () {
             () if is("normal") => Type::Normal,
             () if is("slave") || is("replica") => Type::Replica,
@@ -100,13 +100,13 @@ pub(super) fn list(call: &mut Call<'_, '_>) {
     };
     match (argv.len(), argv.get(2)) {
         (2, _) => call.world.clients.iter().for_each(add),
-        (4, Some(option)) if option.eq_ignore_ascii_case(b"TYPE") => {
+        (4, Some(option)) if option.alike(b"TYPE") => {
             let Some(kind) = Type::parse(&argv[3]) else {
                 return call.refuse(&[b"ERR Unknown client type '", &argv[3], b"'"]);
             };
             call.world.clients.iter().filter(|client| Type::of(client) == kind).for_each(add);
         }
-        (4.., Some(option)) if option.eq_ignore_ascii_case(b"ID") => {
+        (4.., Some(option)) if option.alike(b"ID") => {
             if argv.len() - 3 > limits::ASKED {
                 return call.too_many(limits::ASKED);
             }
@@ -248,7 +248,7 @@ fn kill_filter(call: &mut Call<'_, '_>) -> Option<Filter> {
     let mut filter = Filter { skip_me: true, ..Filter::default() };
     let mut at = 2;
     while let Some(option) = argv.get(at) {
-        let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
+        let is = |name: &str| option.alike(name.as_bytes());
         let Some(value) = argv.get(at + 1) else {
             call.syntax_error();
             return None;
@@ -285,9 +285,9 @@ fn kill_filter(call: &mut Call<'_, '_>) -> Option<Filter> {
                 return None;
             }
             filter.max_age = Some(age.cast_unsigned());
-        } else if is("SKIPME") && value.eq_ignore_ascii_case(b"yes") {
+        } else if is("SKIPME") && value.alike(b"yes") {
             filter.skip_me = true;
-        } else if is("SKIPME") && value.eq_ignore_ascii_case(b"no") {
+        } else if is("SKIPME") && value.alike(b"no") {
             filter.skip_me = false;
         } else {
             call.syntax_error();
@@ -306,20 +306,20 @@ pub(super) fn no_evict(call: &mut Call<'_, '_>) {
 
 fn on_off(word: &[u8]) -> Option<bool> {
     match () {
-        () if word.eq_ignore_ascii_case(b"on") => Some(true),
-        () if word.eq_ignore_ascii_case(b"off") => Some(false),
+        () if word.alike(b"on") => Some(true),
+        () if word.alike(b"off") => Some(false),
         () => None,
     }
 }
 
 pub(super) fn reply(call: &mut Call<'_, '_>) {
     let word = &call.argv[2];
-    if word.eq_ignore_ascii_case(b"on") {
+    if word.alike(b"on") {
         call.me().reply_mode = ReplyMode::On;
         call.ok();
-    } else if word.eq_ignore_ascii_case(b"off") {
+    } else if word.alike(b"off") {
         call.me().reply_mode = ReplyMode::Off;
-    } else if word.eq_ignore_ascii_case(b"skip") {
+    } else if word.alike(b"skip") {
         let me = call.me();
         if me.reply_mode != ReplyMode::Off {
             me.reply_mode = ReplyMode::SkipNext;
@@ -337,8 +337,8 @@ pub(super) fn pause(call: &mut Call<'_, '_>) {
         return call.wrong_subcommand();
     }
     if let Some(mode) = argv.get(3)
-        && !mode.eq_ignore_ascii_case(b"write")
-        && !mode.eq_ignore_ascii_case(b"all")
+        && !mode.alike(b"write")
+        && !mode.alike(b"all")
     {
         return call.error("ERR CLIENT PAUSE mode must be WRITE or ALL");
     }
@@ -360,8 +360,8 @@ pub(super) fn unblock(call: &mut Call<'_, '_>) {
         return call.wrong_subcommand();
     }
     if let Some(reason) = argv.get(3)
-        && !reason.eq_ignore_ascii_case(b"timeout")
-        && !reason.eq_ignore_ascii_case(b"error")
+        && !reason.alike(b"timeout")
+        && !reason.alike(b"error")
     {
         return call.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
     }
@@ -376,7 +376,7 @@ pub(super) fn tracking(call: &mut Call<'_, '_>) {
     let mut wanted = Tracking::default();
     let mut at = 3;
     while let Some(option) = argv.get(at) {
-        let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
+        let is = |name: &str| option.alike(name.as_bytes());
         match (argv.get(at + 1), ()) {
             (Some(_), ()) if is("REDIRECT") && wanted.redirect != 0 => {
                 return call.error("ERR A client can only redirect to a single other client");
@@ -473,8 +473,8 @@ fn overlap(now: &Tracking, wanted: &Tracking) -> Option<Vec<u8>> {
 
 pub(super) fn caching(call: &mut Call<'_, '_>) {
     let word = &call.argv[2];
-    let yes = word.eq_ignore_ascii_case(b"yes");
-    let no = word.eq_ignore_ascii_case(b"no");
+    let yes = word.alike(b"yes");
+    let no = word.alike(b"no");
     let tracking = call.me().tracking();
     let text = if !tracking.on {
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"

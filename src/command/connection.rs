@@ -5,7 +5,7 @@ use super::call::Call;
 use super::client_cmd::name_fault;
 use super::{COMPATIBLE_VERSION, SubscriptionKind, Wish};
 use crate::acl::DEFAULT;
-use crate::base::limits;
+use crate::base::{Alike, limits};
 use crate::core::{HELLO_CHANNEL, Level};
 use crate::resp::{Proto, Writer, parse_integer};
 
@@ -67,10 +67,10 @@ pub(super) fn hello(call: &mut Call<'_, '_>) {
     let mut at = 2;
     while let Some(option) = argv.get(at) {
         let left = argv.len() - at - 1;
-        if option.eq_ignore_ascii_case(b"AUTH") && left >= 2 {
+        if option.alike(b"AUTH") && left >= 2 {
             credentials = Some((&argv[at + 1], &argv[at + 2]));
             at += 3;
-        } else if option.eq_ignore_ascii_case(b"SETNAME") && left >= 1 {
+        } else if option.alike(b"SETNAME") && left >= 1 {
             if let Some(fault) = name_fault(&argv[at + 1]) {
                 return call.error(fault);
             }
@@ -124,7 +124,7 @@ pub(super) fn role(call: &mut Call<'_, '_>) {
 pub(super) fn shutdown(call: &mut Call<'_, '_>) {
     let (mut save, mut nosave, mut abort, mut other) = (false, false, false, false);
     for word in call.argv.iter().skip(1) {
-        let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
+        let is = |name: &[u8]| word.alike(name);
         if is(b"NOSAVE") {
             nosave = true;
         } else if is(b"SAVE") {

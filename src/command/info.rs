@@ -2,6 +2,7 @@
 
 use super::call::Call;
 use super::{COMPATIBLE_VERSION, SubscriptionKind, World};
+use crate::base::Alike;
 use crate::core::Master;
 use std::fmt::Write;
 
@@ -16,9 +17,10 @@ pub(super) fn info(call: &mut Call<'_, '_>) {
     let argv = call.argv;
     let is_wanted = |name: &str| {
         argv.len() == 1
-            || argv.iter().skip(1).any(|word| {
-                [name, "default", "all", "everything"].iter().any(|known| known.as_bytes().eq_ignore_ascii_case(word))
-            })
+            || argv
+                .iter()
+                .skip(1)
+                .any(|word| [name, "default", "all", "everything"].iter().any(|known| known.as_bytes().alike(word)))
     };
     let mut text = String::new();
     for (name, write) in SECTIONS {

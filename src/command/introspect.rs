@@ -4,7 +4,7 @@ use super::arguments;
 use super::call::Call;
 use super::commands::COMMANDS;
 use super::table::{Command, Found};
-use crate::base::{glob, limits};
+use crate::base::{Alike, glob, limits};
 use crate::resp::Writer;
 
 /// All rows, each container before its subcommands.
@@ -66,17 +66,15 @@ pub(super) fn list(call: &mut Call<'_, '_>) {
     let all = || call.world.facts.names.all();
     let names: Vec<&str> = match (argv.len(), argv.get(2), argv.get(3), argv.get(4)) {
         (2, ..) => all().map(|row| row.full).collect(),
-        (5, Some(filter), Some(by), Some(value)) if filter.eq_ignore_ascii_case(b"FILTERBY") => {
+        (5, Some(filter), Some(by), Some(value)) if filter.alike(b"FILTERBY") => {
             let wanted = |row: &&Command| match () {
-                () if by.eq_ignore_ascii_case(b"ACLCAT") => {
-                    row.categories().any(|word| word.as_bytes().eq_ignore_ascii_case(value))
-                }
-                () if by.eq_ignore_ascii_case(b"PATTERN") => glob::matches(value, row.full.as_bytes(), true),
+                () if by.alike(b"ACLCAT") => row.categories().any(|word| word.as_bytes().alike(value)),
+                () if by.alike(b"PATTERN") => glob::matches(value, row.full.as_bytes(), true),
                 () => false,
             };
             // There are no modules, so that filter finds nothing.
             let known: [&[u8]; 3] = [b"ACLCAT", b"PATTERN", b"MODULE"];
-            if !known.iter().any(|word| by.eq_ignore_ascii_case(word)) {
+            if !known.iter().any(|word| by.alike(word)) {
                 return call.syntax_error();
             }
             all().filter(wanted).map(|row| row.full).collect()

@@ -1,6 +1,6 @@
 //! The command line as configuration: `--port 1` is the line `port "1"` behind the file.
 
-use crate::base::quote;
+use crate::base::{Alike, quote};
 
 /// Turns the arguments behind the file name into configuration lines, one per `--directive`.
 ///
@@ -27,8 +27,8 @@ pub fn from_args(args: &[impl AsRef<[u8]>]) -> Vec<u8> {
         if directive.iter().any(u8::is_ascii_whitespace) {
             continue; // its values came along
         }
-        let is_save = directive.eq_ignore_ascii_case(b"save");
-        let may_stand_alone = is_save || directive.eq_ignore_ascii_case(b"sentinel");
+        let is_save = directive.alike(b"save");
+        let may_stand_alone = is_save || directive.alike(b"sentinel");
         if may_stand_alone && args.peek().is_none_or(|next| next.starts_with(b"--")) {
             if is_save {
                 value(&mut lines, b"");

@@ -5,6 +5,7 @@ use super::directives::{self, Directive, Kind, Scope};
 use super::error::{ConfigError, Fault};
 use super::read::{Aside, Check, Must, Origin};
 use super::statement::{self, Clause, NO_SUCH_MASTER, Statement};
+use crate::base::Alike;
 use crate::core::{Addr, KnownPeer, MasterSnapshot, RunId, Settings, Snapshot};
 use std::collections::HashMap;
 
@@ -286,7 +287,7 @@ impl Masters {
                 master.known_peers.push(KnownPeer { host: host.into(), port, run_id });
             }
             Clause::RenameCommand(old, new) => {
-                settings.rename_commands.retain(|known, _| again.is_none() || !known.eq_ignore_ascii_case(old));
+                settings.rename_commands.retain(|known, _| again.is_none() || !known.alike(old));
                 settings.rename_commands.insert(old.into(), new.into());
             }
         }

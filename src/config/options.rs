@@ -3,7 +3,7 @@
 use super::directives::{self, Directive, Kind};
 use super::error::Fault;
 use super::tls::TlsOptions;
-use crate::base::{Sorted, SortedSet, limits, quote};
+use crate::base::{Alike, Sorted, SortedSet, limits, quote};
 
 /// The settings of the process, with redis-sentinel's defaults. Plain data; nobody here acts on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -360,7 +360,7 @@ impl LogLevel {
     #[must_use]
     pub fn parse(text: &str) -> Option<LogLevel> {
         use LogLevel::{Debug, Nothing, Notice, Verbose, Warning};
-        [Debug, Verbose, Notice, Warning, Nothing].into_iter().find(|level| level.as_str().eq_ignore_ascii_case(text))
+        [Debug, Verbose, Notice, Warning, Nothing].into_iter().find(|level| level.as_str().alike(text))
     }
 
     #[must_use]
@@ -456,7 +456,7 @@ fn octal(value: &[u8]) -> Result<u32, Fault> {
 
 pub(super) fn one_of(row: &Directive, value: &[u8]) -> Result<&'static str, Fault> {
     let Kind::OneOf(choices) = row.kind else { unreachable!("{} is no choice", row.name) };
-    let found = choices.iter().find(|choice| choice.as_bytes().eq_ignore_ascii_case(value));
+    let found = choices.iter().find(|choice| choice.as_bytes().alike(value));
     found
         .copied()
         .ok_or_else(|| Fault::new(format!("argument(s) must be one of the following: {}", choices.join(", "))))

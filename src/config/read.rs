@@ -5,7 +5,7 @@ use super::directives::{self, Meaning, Scope};
 use super::error::{ConfigError, Fault};
 use super::masters::Masters;
 use super::options::ServerOptions;
-use crate::base::{quote, secret};
+use crate::base::{Alike, quote, secret};
 use crate::core::Snapshot;
 use std::io;
 use std::path::PathBuf;
@@ -184,7 +184,7 @@ impl Aside {
             [] => between_blanks().collect(),
             words => words.iter().map(Vec::as_slice).collect(),
         };
-        let of_sentinel = words[0].eq_ignore_ascii_case(b"sentinel");
+        let of_sentinel = words[0].alike(b"sentinel");
         let names = if of_sentinel { 2 } else { 1 };
         let row = words.get(names - 1).and_then(|name| directives::find(of_sentinel, name));
         let parts: Vec<_> = match row {
@@ -256,7 +256,7 @@ impl Lines<'_> {
                 Some(words) if words.is_empty() => continue,
                 Some(words) => line.words = words,
             }
-            if line.words[0].eq_ignore_ascii_case(b"sentinel") {
+            if line.words[0].alike(b"sentinel") {
                 self.aside.push(line);
             } else {
                 self.plain(line, depth, args)?;

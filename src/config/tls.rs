@@ -4,6 +4,7 @@
 use super::directives::Directive;
 use super::error::Fault;
 use super::options::{integer, one_of, text, yes_or_no};
+use crate::base::Alike;
 use std::fmt;
 
 /// What is said about TLS, with redis-sentinel's defaults.
@@ -90,7 +91,7 @@ impl TlsOptions {
     }
 
     pub(super) fn set(&mut self, row: &Directive, value: &[u8]) -> Result<(), Fault> {
-        let harmless = value.eq_ignore_ascii_case(row.default.as_bytes());
+        let harmless = value.alike(row.default.as_bytes());
         if cfg!(not(feature = "tls")) && !harmless {
             let hint = "this watchfire was built without TLS; build it with the feature 'tls'";
             return Err(Fault::with_hint(format!("{} is not supported by this build", row.name), hint));

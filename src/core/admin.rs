@@ -7,7 +7,7 @@ use super::operator::{Change, FailoverRefused, MonitorError, NoSuchMaster, Tunab
 use super::report::Outcome;
 use super::snapshot::{KnownPeer, MasterSnapshot, Options, Settings, Snapshot};
 use super::{Sentinel, current_addr};
-use crate::base::{Millis, Shelf};
+use crate::base::{Alike, Millis, Shelf};
 
 /// For so long after `SENTINEL MONITOR`, ms, what servers repeat may be of the time before a `SENTINEL REMOVE`: a replica hands
 /// on what was published at its master while it synchronised.
@@ -376,9 +376,9 @@ fn apply(settings: &mut Settings, change: Change) -> String {
         }
         Change::RenameCommand(old, new) => {
             let said = format!("rename-command {old} {new}");
-            settings.rename_commands.retain(|known, _| !known.eq_ignore_ascii_case(&old));
+            settings.rename_commands.retain(|known, _| !known.alike(&old));
             // Renamed to itself: as before.
-            if !old.eq_ignore_ascii_case(&new) {
+            if !old.alike(&new) {
                 settings.rename_commands.insert(old, new);
             }
             said

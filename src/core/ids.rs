@@ -1,6 +1,7 @@
 //! Names of things inside the core. Ids are counted up and never reused, so an id that outlived its
 //! owner finds nothing at the lookup: that is how late replies and late events die.
 
+use crate::base::Alike;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -110,7 +111,7 @@ impl Addr {
         self.port == other.port
             && match (self.ip, other.ip) {
                 (Some(a), Some(b)) => a == b,
-                _ => self.host.eq_ignore_ascii_case(&other.host),
+                _ => self.host.alike(&*other.host),
             }
     }
 }

@@ -6,7 +6,7 @@ use super::ids::{Addr, MasterId, ReplicaId, RunId, is_host};
 use super::link::renamed;
 use super::model::{CachedInfo, Expect, Master, Node, Owner, Reconf, Replica, Role, Told};
 use super::{Plant, Sentinel, current_addr};
-use crate::base::Millis;
+use crate::base::{Alike, Millis};
 
 /// Replicas taken from one INFO, and known of one master in all; a server that lists more is not one.
 const REPLICAS_MAX: usize = 1_024;
@@ -75,7 +75,7 @@ impl InfoReport {
             }
             b"master_host" => self.master_host = is_host(value).then(|| value.to_owned()),
             b"master_port" => self.master_port = value.parse().ok(),
-            b"master_link_status" => self.link_up = Some(value.eq_ignore_ascii_case("up")),
+            b"master_link_status" => self.link_up = Some(value.alike("up")),
             b"master_link_down_since_seconds" => self.link_down_seconds = value.parse().unwrap_or(0),
             b"slave_priority" => self.priority = value.parse().ok(),
             b"slave_repl_offset" => self.offset = value.parse().ok(),

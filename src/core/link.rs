@@ -9,7 +9,7 @@ use super::outbox::Outbox;
 use super::slot::Measured;
 use super::snapshot::Settings;
 use super::{EXCUSE_MOST, Effect, Plant, Sentinel};
-use crate::base::{Millis, SortedSet};
+use crate::base::{Alike, Millis, SortedSet};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
@@ -139,7 +139,7 @@ fn stuck_at(conn: Conn) -> Option<Millis> {
 
 /// What the servers of this master call the command.
 pub(super) fn renamed<'a>(settings: &'a Settings, command: &'a str) -> &'a str {
-    let found = settings.rename_commands.iter().find(|(old, _)| old.eq_ignore_ascii_case(command));
+    let found = settings.rename_commands.iter().find(|(old, _)| old.alike(command));
     found.map_or(command, |(_, new)| new)
 }
 

@@ -3,7 +3,7 @@
 
 use super::super::call::{Call, wrong_arity};
 use super::NO_SUCH_MASTER;
-use crate::base::{limits, quote};
+use crate::base::{Alike, limits, quote};
 use crate::core::{FailoverRefused, MonitorError};
 use crate::resp::parse_integer;
 use std::net::IpAddr;
@@ -78,7 +78,7 @@ pub(in super::super) fn failover(call: &mut Call<'_, '_>) {
     if call.world.sentinel.master_by_name(&argv[2]).is_none() {
         return call.error(NO_SUCH_MASTER);
     }
-    let coordinated = argv.get(3).is_some_and(|option| option.eq_ignore_ascii_case(b"COORDINATED"));
+    let coordinated = argv.get(3).is_some_and(|option| option.alike(b"COORDINATED"));
     if argv.len() > 3 && !coordinated {
         return call.error("ERR Unknown failover option specified");
     }
@@ -132,10 +132,10 @@ pub(in super::super) fn simulate_failure(call: &mut Call<'_, '_>) {
     let mut flags = 0;
     call.world.sentinel.simulate_failure(flags);
     for word in argv.iter().skip(2) {
-        if let Some((_, bit)) = FAILURES.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word)) {
+        if let Some((_, bit)) = FAILURES.iter().find(|(name, _)| name.as_bytes().alike(word)) {
             flags |= bit;
             call.world.sentinel.simulate_failure(flags);
-        } else if word.eq_ignore_ascii_case(b"help") {
+        } else if word.alike(b"help") {
             let mut reply = call.reply();
             reply.array(FAILURES.len());
             FAILURES.iter().for_each(|(name, _)| reply.bulk(name));

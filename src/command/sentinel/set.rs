@@ -6,7 +6,7 @@ use super::super::Wish;
 use super::super::call::{Call, bulk_number};
 use super::NO_SUCH_MASTER;
 use super::admin::{refuse_length, refuse_longer, refuse_word};
-use crate::base::{glob, limits};
+use crate::base::{Alike, glob, limits};
 use crate::config::LogLevel;
 use crate::core::{Change, Level, Options, Tunables};
 use crate::resp::{Writer, parse_integer};
@@ -77,7 +77,7 @@ fn change_at(call: &mut Call<'_, '_>, at: usize) -> Option<(Change, usize)> {
     const COMMAND: &str = "SENTINEL SET";
     let argv = call.argv;
     let (option, left) = (&argv[at], argv.len() - at - 1);
-    let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
+    let is = |name: &str| option.alike(name.as_bytes());
     if is("rename-command") && left >= 2 {
         if (at + 1..at + 3).any(|word| refuse_word(call, word, COMMAND)) {
             return None;
@@ -146,8 +146,8 @@ const CONFIG_KEYS: [&str; 7] = [
 pub(in super::super) fn config(call: &mut Call<'_, '_>) {
     let argv = call.argv;
     match &argv[2] {
-        word if word.eq_ignore_ascii_case(b"get") => config_get(call),
-        word if word.eq_ignore_ascii_case(b"set") && argv.len() > 4 => config_set(call),
+        word if word.alike(b"get") => config_get(call),
+        word if word.alike(b"set") && argv.len() > 4 => config_set(call),
         _ => call.error(
             "ERR Only SENTINEL CONFIG GET <param> [<param> <param> ...] / SET <param> <value> [<param> <value> ...] \
              are supported.",
@@ -204,7 +204,7 @@ fn config_set(call: &mut Call<'_, '_>) {
     for at in (3..argv.len()).step_by(2) {
         let word = &argv[at];
         let mut keys = CONFIG_KEYS.iter().chain([&REQUIREPASS]);
-        let Some(&key) = keys.find(|key| key.as_bytes().eq_ignore_ascii_case(word)) else {
+        let Some(&key) = keys.find(|key| key.as_bytes().alike(word)) else {
             return call.refuse(&[b"ERR Invalid argument '", word, b"' to SENTINEL CONFIG SET"]);
         };
         let Some(value) = argv.get(at + 1) else {
@@ -278,8 +278,8 @@ fn change_option(options: &mut Options, loglevel: &mut Option<LogLevel>, key: &s
 
 fn yes_no(value: &[u8]) -> Option<bool> {
     match () {
-        () if value.eq_ignore_ascii_case(b"yes") => Some(true),
-        () if value.eq_ignore_ascii_case(b"no") => Some(false),
+        () if value.alike(b"yes") => Some(true),
+        () if value.alike(b"no") => Some(false),
         () => None,
     }
 }
@@ -317,7 +317,7 @@ pub(in super::super) fn debug(call: &mut Call<'_, '_>) {
     }
     for at in (2..argv.len()).step_by(2) {
         let option = &argv[at];
-        let known = TUNABLES.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(option));
+        let known = TUNABLES.iter().find(|(name, _)| name.as_bytes().alike(option));
         let (Some((_, place)), Some(value)) = (known, argv.get(at + 1)) else {
             return call.refuse(&[b"ERR Unknown option or number of arguments for SENTINEL DEBUG '", option, b"'"]);
         };

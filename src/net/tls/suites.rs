@@ -4,6 +4,7 @@
 //! for good, `-` takes out, a leading `+` moves to the end. Groups that hold none of our suites (`3DES`, `PSK`, `MEDIUM` …)
 //! are understood and empty. A suite that OpenSSL has and rustls has not is named in a note.
 
+use crate::base::Alike;
 use rustls::SupportedCipherSuite;
 use rustls::crypto::ring::cipher_suite as ring;
 
@@ -93,7 +94,7 @@ fn of_tls13(list: &str, notes: &mut Vec<String>) -> Result<Vec<SupportedCipherSu
     let mut chosen = Vec::new();
     let mut unknown = Vec::new();
     for word in words(list) {
-        match TLS13.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)) {
+        match TLS13.iter().find(|(name, _)| name.alike(word)) {
             Some((_, suite)) if !chosen.contains(suite) => chosen.push(*suite),
             Some(_) => {}
             None => unknown.push(word),
@@ -157,11 +158,8 @@ fn meaning(name: &str) -> Option<Vec<usize>> {
         if WHOLE.contains(&lower) {
             continue;
         }
-        let holds = |known: &Known| {
-            known.groups.contains(&lower)
-                || known.openssl.eq_ignore_ascii_case(part)
-                || known.iana.eq_ignore_ascii_case(part)
-        };
+        let holds =
+            |known: &Known| known.groups.contains(&lower) || known.openssl.alike(part) || known.iana.alike(part);
         if !EMPTY.split(' ').any(|empty| empty == lower) && !TLS12.iter().any(holds) {
             return None;
         }
