@@ -1,19 +1,19 @@
 //! Looking names up without stopping the loop.
 //!
 //! The system's resolver blocks, for seconds when a name server is silent, so it runs beside the loop: on one thread,
-//! started with the first name and never for numeric addresses. It answers through a channel and wakes the loop.
+//! started with the first name and never for numeric addresses. It leaves its answer and wakes the loop.
 //!
 //! A name that takes long must not hold up the others, which may be needed for a failover. So as long as nothing comes
 //! back and more than the running threads have in hand is asked for, there is one thread more every [`PATIENCE`], up to
 //! [`THREADS`]. And where more names are slow than there are threads, as when the name server of a whole zone is dead, the last
 //! thread is for those that were quick the last time; the slow ones come after all others.
 
+use crate::base::{Sorted, SortedSet};
 use crate::net::Waker;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How many names can be slow at the same time before the others have to wait.
@@ -35,28 +35,34 @@ enum Kind {
 pub struct Resolver {
     waker: Waker,
     look_up: fn(&str) -> Option<IpAddr>,
-    line: Option<Line>,
+    line: Arc<Line>,
     threads: usize,
     /// Names asked for and not answered; asking again for one of them adds nothing.
-    asked: BTreeSet<Box<str>>,
+    asked: SortedSet<Box<str>>,
     /// Those of them that no thread has yet, by kind.
     waiting: [VecDeque<Box<str>>; 3],
     /// So many the threads have, and how many of those are not known to be quick.
     in_hand: usize,
     in_doubt: usize,
     /// Whether names were quick.
-    quick: BTreeMap<Box<str>, bool>,
+    quick: Sorted<Box<str>, bool>,
     /// When the last answer came in, or else when the first of `asked` was asked, or when the last thread was started.
     moved: Instant,
 }
 
 /// Where questions wait for the next thread that is free, and answers for us.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Line {
-    questions: Sender<Question>,
-    inbox: Arc<Mutex<Receiver<Question>>>,
-    outbox: Sender<Done>,
-    answers: Receiver<Done>,
+    left: Mutex<Left>,
+    asked: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Left {
+    questions: VecDeque<Question>,
+    answers: VecDeque<Done>,
+    /// Nobody asks any more.
+    ended: bool,
 }
 
 /// A name and its first address, if it has one.
@@ -74,13 +80,13 @@ impl Resolver {
         Resolver {
             waker,
             look_up,
-            line: None,
+            line: Arc::default(),
             threads: 0,
-            asked: BTreeSet::new(),
+            asked: SortedSet::new(),
             waiting: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
             in_hand: 0,
             in_doubt: 0,
-            quick: BTreeMap::new(),
+            quick: Sorted::new(),
             moved: Instant::now(),
         }
     }
@@ -113,8 +119,11 @@ impl Resolver {
     /// The next answer that has come in. To be asked in every turn of the loop: what takes long is noticed here.
     #[must_use]
     pub fn answer(&mut self) -> Option<Answer> {
-        let line = self.line.as_ref()?;
-        if let Ok((answer, kind, quick)) = line.answers.try_recv() {
+        if self.asked.is_empty() {
+            return None;
+        }
+        let done = self.line.lock().answers.pop_front();
+        if let Some((answer, kind, quick)) = done {
             self.asked.remove(&answer.0);
             self.in_hand -= 1;
             self.in_doubt -= usize::from(kind != Kind::Quick);
@@ -152,9 +161,8 @@ impl Resolver {
             && let Some(kind) = self.next()
             && let Some(host) = self.waiting[kind as usize].pop_front()
         {
-            let line = self.line.get_or_insert_with(Line::new);
-            // We hold the other end ourselves.
-            let _ = line.questions.send((host, kind));
+            self.line.lock().questions.push_back((host, kind));
+            self.line.asked.notify_one();
             self.in_hand += 1;
             self.in_doubt += usize::from(kind != Kind::Quick);
         }
@@ -162,18 +170,15 @@ impl Resolver {
 
     /// One thread more.
     fn start(&mut self) -> io::Result<()> {
-        let line = self.line.get_or_insert_with(Line::new);
-        let (inbox, outbox) = (Arc::clone(&line.inbox), line.outbox.clone());
+        let line = Arc::clone(&self.line);
         let (waker, look_up) = (self.waker.clone(), self.look_up);
         std::thread::Builder::new().name("resolver".into()).spawn(move || {
-            loop {
-                // Whoever waits holds the lock, and the next one waits for that.
-                let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok((host, kind)) = next else { return };
+            while let Some((host, kind)) = line.next_question() {
                 let begin = Instant::now();
                 let found = look_up(&host);
                 let quick = begin.elapsed() <= PATIENCE;
-                if outbox.send(((host, found), kind, quick)).is_err() || waker.wake().is_err() {
+                line.lock().answers.push_back(((host, found), kind, quick));
+                if waker.wake().is_err() {
                     return;
                 }
             }
@@ -183,11 +188,23 @@ impl Resolver {
     }
 }
 
+impl Drop for Resolver {
+    fn drop(&mut self) {
+        self.line.lock().ended = true;
+        self.line.asked.notify_all();
+    }
+}
+
 impl Line {
-    fn new() -> Line {
-        let (questions, inbox) = channel();
-        let (outbox, answers) = channel();
-        Line { questions, inbox: Arc::new(Mutex::new(inbox)), outbox, answers }
+    fn lock(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for it; `None` when there will be no more.
+    fn next_question(&self) -> Option<Question> {
+        let idle = |left: &mut Left| left.questions.is_empty() && !left.ended;
+        let mut left = self.asked.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        if left.ended { None } else { left.questions.pop_front() }
     }
 }
 
@@ -201,7 +218,6 @@ mod tests {
     use super::*;
     use crate::net::Reactor;
     use std::net::Ipv4Addr;
-    use std::sync::Condvar;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Whether slow names are answered by now, and how many are being looked up.
@@ -232,7 +248,8 @@ mod tests {
     #[test]
     fn slow_names_hold_up_no_others_and_there_are_few_threads() {
         let mut reactor = Reactor::new(sys::clock).unwrap();
-        let mut resolver = Resolver { look_up: fake, ..Resolver::new(reactor.waker().unwrap()) };
+        let mut resolver = Resolver::new(reactor.waker().unwrap());
+        resolver.look_up = fake;
         assert!(resolver.answer().is_none());
         assert_eq!(resolver.threads, 0);
         let known = Some(IpAddr::from(Ipv4Addr::LOCALHOST));
@@ -286,7 +303,7 @@ mod tests {
         resolver.in_doubt += 1;
         *GATE.0.lock().unwrap() = true;
         GATE.1.notify_all();
-        let answered: BTreeSet<Box<str>> = (0..5).map(|_| next(&mut resolver).0).collect();
+        let answered: SortedSet<Box<str>> = (0..5).map(|_| next(&mut resolver).0).collect();
         assert_eq!(answered.len(), 5);
         assert_eq!((resolver.in_hand, resolver.in_doubt), (0, 0));
     }
