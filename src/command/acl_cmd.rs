@@ -227,7 +227,7 @@ pub(super) fn log(call: &mut Call<'_, '_>) {
             reply.bulk(value);
         }
         reply.bulk("age-seconds");
-        reply.double(now.since(entry.at) as f64 / 1000.0);
+        reply.thousandths(now.since(entry.at));
         reply.bulk("client-info");
         reply.bulk(&entry.client);
         for (key, value) in

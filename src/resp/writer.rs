@@ -93,6 +93,16 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// A double, given in thousandths. What std has for fractions of any size would be fifteen kilobytes of the program.
+    pub fn thousandths(&mut self, number: u64) {
+        let text = format!("{}.{:03}", number / 1000, number % 1000);
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        match self.proto {
+            Proto::Resp2 => self.bulk(text),
+            Proto::Resp3 => self.line(b',', text),
+        }
+    }
+
     /// A boolean; the integer 1 or 0 in RESP2.
     pub fn boolean(&mut self, truth: bool) {
         match (self.proto, truth) {
@@ -277,6 +287,10 @@ mod tests {
             (&|w| w.double(1.5), "$3\r\n1.5\r\n", ",1.5\r\n"),
             (&|w| w.double(-0.0), "$2\r\n-0\r\n", ",-0\r\n"),
             (&|w| w.double(1e300), "$5\r\n1e300\r\n", ",1e300\r\n"),
+            (&|w| w.thousandths(12_050), "$5\r\n12.05\r\n", ",12.05\r\n"),
+            (&|w| w.thousandths(7), "$5\r\n0.007\r\n", ",0.007\r\n"),
+            (&|w| w.thousandths(20_000), "$2\r\n20\r\n", ",20\r\n"),
+            (&|w| w.thousandths(0), "$1\r\n0\r\n", ",0\r\n"),
             (&|w| w.double(f64::NEG_INFINITY), "$4\r\n-inf\r\n", ",-inf\r\n"),
             (&|w| w.double(f64::NAN), "$3\r\nnan\r\n", ",nan\r\n"),
             (&|w| w.verbatim(b"txt", "id=3"), "$4\r\nid=3\r\n", "=8\r\ntxt:id=3\r\n"),
