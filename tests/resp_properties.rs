@@ -86,7 +86,7 @@ fn any_reply() -> impl Strategy<Value = Reply> {
         any::<i64>().prop_map(Reply::Integer),
         vec(any::<u8>(), 0..40).prop_map(Reply::Bulk),
         Just(Reply::Nil),
-        any::<f64>().prop_filter("nan equals nothing", |d| !d.is_nan()).prop_map(Reply::Double),
+        any::<f64>().prop_map(|number| Reply::Double(format!("{number:e}").into_bytes())),
         any::<bool>().prop_map(Reply::Boolean),
     ];
     leaf.prop_recursive(5, 64, 6, |inner| {
@@ -103,7 +103,7 @@ fn flattened(reply: &Reply) -> Reply {
     match reply {
         Reply::Array(values) | Reply::Push(values) => Reply::Array(values.iter().map(flattened).collect()),
         Reply::Map(pairs) => Reply::Array(pairs.iter().flat_map(|(k, v)| [flattened(k), flattened(v)]).collect()),
-        Reply::Double(_) => Reply::Bulk(written(reply, Proto::Resp3)[1..].strip_suffix(b"\r\n").unwrap().to_vec()),
+        Reply::Double(text) => Reply::Bulk(text.clone()),
         Reply::Boolean(truth) => Reply::Integer(i64::from(*truth)),
         plain => plain.clone(),
     }

@@ -35,7 +35,8 @@ pub enum Reply {
     Array(Vec<Reply>),
     Map(Vec<(Reply, Reply)>),
     Push(Vec<Reply>),
-    Double(f64),
+    /// Its text, as nothing is computed with it.
+    Double(Vec<u8>),
     Boolean(bool),
 }
 

@@ -222,7 +222,7 @@ impl Play {
                     Reply::Map(vec![(Reply::Nil, Reply::Nil)]),
                     Reply::Simple(Vec::new()),
                     Reply::Bulk(b"\0\xff".to_vec()),
-                    Reply::Double(f64::NAN),
+                    Reply::Double(b"nan".to_vec()),
                 ];
                 let reply = odd[usize::try_from(order.number(1) % odd.len() as u64).unwrap_or(0)].clone();
                 self.answer_all(|_| Some(reply.clone()));

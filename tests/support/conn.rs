@@ -130,9 +130,10 @@ pub fn ask(port: u16, args: &[&str]) -> Option<Reply> {
 #[must_use]
 pub fn text(reply: &Reply) -> String {
     match reply {
-        Reply::Simple(bytes) | Reply::Error(bytes) | Reply::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Reply::Simple(bytes) | Reply::Error(bytes) | Reply::Bulk(bytes) | Reply::Double(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
         Reply::Integer(number) => number.to_string(),
-        Reply::Double(number) => number.to_string(),
         Reply::Boolean(truth) => truth.to_string(),
         Reply::Nil | Reply::Array(_) | Reply::Map(_) | Reply::Push(_) => String::new(),
     }
