@@ -115,6 +115,16 @@ impl<K: Ord, V> Sorted<K, V> {
         &mut self.0[at].1
     }
 
+    /// Forgets the keys from this one on, as far as the condition holds without a break.
+    pub fn remove_run<Q: Ord + ?Sized>(&mut self, from: &Q, gone: impl Fn(&K) -> bool)
+    where
+        K: Borrow<Q>,
+    {
+        let from = self.place(from).unwrap_or_else(|at| at);
+        let count = self.0[from..].iter().take_while(|(key, _)| gone(key)).count();
+        self.0.drain(from..from + count);
+    }
+
     #[must_use]
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
@@ -216,7 +226,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_what_a_tree_does(steps in prop::collection::vec((0..4, 0u8..20, 0u32..9), 0..60)) {
+        fn it_does_what_a_tree_does(steps in prop::collection::vec((0..6, 0u8..20, 0u32..9), 0..60)) {
             let (mut list, mut tree) = (Sorted::new(), BTreeMap::new());
             for (step, key, value) in steps {
                 match step {
@@ -228,6 +238,10 @@ mod tests {
                     2 => {
                         list.retain(|&known, _| known % 7 != key);
                         tree.retain(|&known, _| known % 7 != key);
+                    }
+                    3 => {
+                        list.remove_run(&key, |&known| u32::from(known) < u32::from(key) + value);
+                        tree.retain(|&known, _| known < key || u32::from(known) >= u32::from(key) + value);
                     }
                     _ => prop_assert_eq!(list.insert(key, value), tree.insert(key, value)),
                 }

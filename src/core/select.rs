@@ -24,9 +24,10 @@ impl Sentinel {
             let untouched = !promoted_by_another(master, replica);
             let offset = std::cmp::Reverse(replica.offset);
             let untold = !matches!(replica.priority_told, Told::ByInfo | Told::Answered);
-            (replica.first_sync, untouched, untold, replica.priority, offset, run_id.is_none(), run_id, replica.id)
+            let rank = (replica.first_sync, untouched, untold, replica.priority, offset, run_id.is_none(), run_id);
+            (rank, replica.id)
         });
-        ranks.collect::<SortedSet<_>>().iter().map(|rank| rank.7).collect()
+        ranks.collect::<SortedSet<_>>().iter().map(|&(_, id)| id).collect()
     }
 
     /// There is a candidate, or one that has only to tell its priority.
