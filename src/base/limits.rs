@@ -80,8 +80,11 @@ pub const LINK_WRITES_PER_TURN: usize = 128;
 pub const LONGEST_POLL: u64 = 24 * 60 * 60 * 1000;
 /// How long a TLS handshake may take, in ms. Whoever is slower is no client but holds the place of one.
 pub const TLS_HANDSHAKE: u64 = 10_000;
-/// Steps of TLS handshakes in one turn; one costs about a millisecond (a signature), so a crowd of new clients takes some
-/// turns instead of one long one.
-pub const TLS_STEPS_PER_TURN: usize = 16;
+/// Steps of TLS handshakes in one turn, with those who came to us and with those whom we dialled; one costs about a
+/// millisecond (a signature), so a crowd of new clients takes some turns instead of one long one, and leaves our own their share.
+pub const TLS_STEPS_PER_TURN: usize = 8;
+/// As [`DIALS_PER_TURN`], with TLS: no more than find their steps in the next turn, for a handshake that stands in line looks
+/// like a silent node.
+pub const TLS_DIALS_PER_TURN: usize = TLS_STEPS_PER_TURN / 2;
 /// Bytes of TLS sessions kept so that clients may resume them, their certificates included.
 pub const TLS_SESSION_BYTES: usize = 4 * 1024 * 1024;

@@ -60,8 +60,8 @@ pub struct Reactor {
     pub(super) paused: Vec<(Millis, Token)>,
     /// Streams in the middle of a TLS handshake, and when it has to be through.
     pub(super) shaking: SortedSet<(Millis, Token)>,
-    /// Steps of handshakes that this turn has seen.
-    pub(super) steps: usize,
+    /// Steps of handshakes that this turn has seen, with those who came to us and with those whom we dialled.
+    pub(super) steps: [usize; 2],
     pub(super) timers: Timers,
     pub(super) signals: Signals,
     waker: Option<Waker>,
@@ -92,7 +92,7 @@ impl Reactor {
             ended: Vec::new(),
             paused: Vec::new(),
             shaking: SortedSet::new(),
-            steps: 0,
+            steps: [0, 0],
             timers: Timers::default(),
             signals: Signals::default(),
             waker: None,

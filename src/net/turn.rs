@@ -38,7 +38,7 @@ impl Reactor {
         }
         self.wait()?;
         self.turn += 1;
-        self.steps = 0;
+        self.steps = [0, 0];
         if self.collect() {
             self.report_signals(handler);
         }
@@ -180,29 +180,29 @@ impl Reactor {
 
     /// What TLS has to do by itself. False when nothing else can be done with this stream now.
     fn step_tls<H: Handler + ?Sized>(&mut self, handler: &mut H, token: Token) -> bool {
-        let (turn, steps) = (self.turn, self.steps);
+        let (turn, mut steps) = (self.turn, self.steps);
         let mut scratch = std::mem::take(&mut self.scratch);
         let shake = match self.stream(token) {
             Some(stream) if !stream.ended && stream.is_shaking() => {
-                if stream.readable && steps >= limits::TLS_STEPS_PER_TURN {
-                    Some((Shake::Pending, false))
+                let (steps, reads) = (&mut steps[usize::from(stream.ours)], stream.readable);
+                if reads && *steps >= limits::TLS_STEPS_PER_TURN {
+                    Some(Shake::Pending)
                 } else {
-                    let took = stream.readable;
-                    Some((stream.shake(turn, &mut scratch), took))
+                    *steps += usize::from(reads);
+                    Some(stream.shake(turn, &mut scratch))
                 }
             }
             Some(stream) if !stream.ended => match stream.flush_tls() {
                 Ok(()) => None,
                 Err(why) => {
                     stream.fail(why);
-                    Some((Shake::Failed, false))
+                    Some(Shake::Failed)
                 }
             },
             _ => None,
         };
-        self.scratch = scratch;
-        let Some((shake, took)) = shake else { return true };
-        self.steps += usize::from(took);
+        (self.scratch, self.steps) = (scratch, steps);
+        let Some(shake) = shake else { return true };
         if shake == Shake::Pending {
             return false;
         }

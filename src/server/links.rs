@@ -4,7 +4,7 @@
 //! not take; [`Links::flush`] gives each connection one write a turn. Nothing here decides when to dial, to
 //! hang up or what a reply means: all that is the core's.
 //!
-//! A turn begins [`limits::DIALS_PER_TURN`] connections at most, at its end. With a thousand masters in the file, four thousand
+//! A turn begins [`limits::DIALS_PER_TURN`] connections at most (with TLS [`limits::TLS_DIALS_PER_TURN`]), at its end. With a thousand masters in the file, four thousand
 //! are asked for in the first turn, and nobody would be answered until the last of them was begun. Those over the limit wait
 //! their turn in order, command connections before those of Pub/Sub: a failover needs only the former.
 
@@ -105,7 +105,7 @@ impl Links {
 
     /// Begins those that come next; the core has to hear of each of them, at once.
     pub fn begin_waiting(&mut self, reactor: &mut Reactor, mut begun: impl FnMut(ConnId)) {
-        let mut left = limits::DIALS_PER_TURN;
+        let mut left = if self.tls.is_some() { limits::TLS_DIALS_PER_TURN } else { limits::DIALS_PER_TURN };
         while left > 0 {
             let [commands, pubsub] = &mut self.waiting;
             let next = if left.is_multiple_of(PUBSUB_SHARE) {
