@@ -114,6 +114,7 @@ impl Desk {
                     if kind == ConnKind::PubSub {
                         self.subscribers.insert(to, conn);
                     }
+                    self.core.handle(self.now, Input::Begun { conn });
                     self.owed.push_back(Input::Connected { conn, local: HERE });
                 }
                 Effect::Send { conn, bytes } => {

@@ -100,6 +100,7 @@ impl Group {
             match effect {
                 Effect::Connect { conn, to, .. } => {
                     self.conns.insert(conn, (to.port(), to.ip()));
+                    self.core.handle(self.now, Input::Begun { conn });
                     self.core.handle(self.now, Input::Connected { conn, local: IpAddr::V4(Ipv4Addr::LOCALHOST) });
                 }
                 Effect::Send { conn, bytes } => {

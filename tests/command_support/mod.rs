@@ -158,10 +158,13 @@ impl Bench {
                     self.saves += 1;
                     self.sentinel.saved(self.now, self.disk_ok);
                 }
-                Effect::Connect { conn, to, kind } if self.alive.contains(&to.port()) => {
-                    self.conns.insert(conn, (to.port(), kind, RequestDecoder::new()));
-                    let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
-                    self.sentinel.handle(self.now, Input::Connected { conn, local });
+                Effect::Connect { conn, to, kind } => {
+                    self.sentinel.handle(self.now, Input::Begun { conn });
+                    if self.alive.contains(&to.port()) {
+                        self.conns.insert(conn, (to.port(), kind, RequestDecoder::new()));
+                        let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
+                        self.sentinel.handle(self.now, Input::Connected { conn, local });
+                    }
                 }
                 Effect::Send { conn, bytes } => self.serve(conn, &bytes),
                 Effect::Close { conn } => drop(self.conns.remove(&conn)),
