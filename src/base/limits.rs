@@ -83,8 +83,8 @@ pub const TLS_HANDSHAKE: u64 = 10_000;
 /// Steps of TLS handshakes in one turn, with those who came to us and with those whom we dialled; one costs about a
 /// millisecond (a signature), so a crowd of new clients takes some turns instead of one long one, and leaves our own their share.
 pub const TLS_STEPS_PER_TURN: usize = 8;
-/// As [`DIALS_PER_TURN`], with TLS: no more than find their steps in the next turn, for a handshake that stands in line looks
-/// like a silent node.
+/// As [`DIALS_PER_TURN`], with TLS: no more than find their steps in the next turn where nodes are near, for a handshake that
+/// stands in line looks like a silent node.
 pub const TLS_DIALS_PER_TURN: usize = TLS_STEPS_PER_TURN / 2;
 /// Bytes of TLS sessions kept so that clients may resume them, their certificates included.
 pub const TLS_SESSION_BYTES: usize = 4 * 1024 * 1024;

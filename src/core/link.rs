@@ -107,18 +107,27 @@ impl Link {
     /// thousands of dials, and the last of them begins seconds later: so long it was us who did not speak. That moves the
     /// clocks on, bit by bit as it is looked at, so that every moment that was reckoned with before is at most too early.
     ///
-    /// Waits before the first dial of a silence are excused as they are, for without it nobody can know whether the node lives.
+    /// Waits before the first dial of a silence are excused as they are, for without it there is little to know of the node by.
     /// Those of later ones only in part: where the line never gets shorter a dead node is to be found all the same.
     pub(super) fn stand_in_line(&mut self, now: Millis) {
-        if let Conn::InLine { since, .. } = &mut self.pubsub {
-            *since = now;
-        }
-        let Conn::InLine { since, .. } = &mut self.cmd else { return };
-        let waited = now.since(std::mem::replace(since, now));
+        let waited = match self.cmd {
+            Conn::InLine { since, .. } => now.since(since),
+            _ => 0,
+        };
+        self.skip_line(now);
         let most = if self.excused.tried { EXCUSE_MOST } else { LINE_MOST };
         let more = waited.min(most.saturating_sub(self.excused.in_line));
         self.excused.in_line += more;
         self.excuse(now, more);
+    }
+
+    /// Leaves out what the dials have waited until now.
+    pub(super) fn skip_line(&mut self, now: Millis) {
+        for conn in [&mut self.cmd, &mut self.pubsub] {
+            if let Conn::InLine { since, .. } = conn {
+                *since = now.max(*since);
+            }
+        }
     }
 
     pub(super) fn ping(&mut self, out: &mut Outbox, now: Millis, name: &str) {
@@ -420,14 +429,19 @@ impl Sentinel {
         let Some(link) = self.links.get_mut(&id) else { return };
         link.stand_in_line(now);
         match kind {
-            ConnKind::Command => {
+            ConnKind::Command if matches!(link.cmd, Conn::InLine { .. }) => {
                 link.cmd = Conn::Dialling { conn, since: now };
-                (link.cmd_dialled, link.ping_sent, link.excused.tried) = (Some(now), now, true);
+                (link.cmd_dialled, link.ping_sent) = (Some(now), now);
+                if !std::mem::replace(&mut link.excused.tried, true) {
+                    link.excused.in_line = 0;
+                }
             }
-            ConnKind::PubSub => {
+            ConnKind::PubSub if matches!(link.pubsub, Conn::InLine { .. }) => {
                 link.pubsub = Conn::Dialling { conn, since: now };
                 (link.pubsub_dialled, link.pubsub_heard) = (Some(now), now);
             }
+            // Once is enough.
+            ConnKind::Command | ConnKind::PubSub => {}
         }
     }
 

@@ -217,10 +217,8 @@ impl Sentinel {
     pub fn tick(&mut self, now: Millis) {
         self.notice_gap(now);
         for _ in 0..limits::LOOKS_PER_TURN {
-            if self.deadlines.first().is_none_or(|&(at, _)| at > now) {
-                break;
-            }
-            let Some((_, id)) = self.deadlines.pop_first() else { break };
+            let Some(&(at, id)) = self.deadlines.first().filter(|(at, _)| *at <= now) else { break };
+            self.deadlines.remove(&(at, id));
             if let Some(master) = self.masters.get_mut(&id) {
                 master.armed = None;
             }
@@ -383,12 +381,11 @@ impl Sentinel {
         if stood <= STANDSTILL {
             return;
         }
+        let stood_from = Millis(now.0.saturating_sub(stood));
         for link in self.links.values_mut() {
-            if matches!(link.cmd, Conn::InLine { .. }) {
-                // It was in line before we stood still, so that is part of the wait.
-                link.stand_in_line(now);
-                continue;
-            }
+            // Until then its dial waited in line, and from then on for us.
+            link.stand_in_line(stood_from);
+            link.skip_line(now);
             // One silence is excused once as a whole. Where we stand still again and again, it is not to last for ever.
             let before = link.excused.stood;
             let more = if before == 0 { stood } else { EXCUSE_MOST.saturating_sub(before).min(stood) };

@@ -260,10 +260,10 @@ pub struct VotedOther {
 pub struct Excused {
     /// So many ms we stood still.
     pub stood: u64,
-    /// So many ms its dials waited for our other connections.
-    pub in_line: u64,
     /// A dial has begun since the silence did.
     pub tried: bool,
+    /// So many ms its dials waited for our other connections: that first one, and from then on the later ones.
+    pub in_line: u64,
 }
 
 /// The connections to one node and what is outstanding on them. Ping state lives here, because peers that

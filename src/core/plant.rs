@@ -60,7 +60,7 @@ pub enum Plant {
     WaitPerSentinel,
     /// A connection is kept, however long nothing came back on it.
     KeepSilentLinks,
-    /// While a dial waits in our own line the node is silent.
+    /// While a dial of a master's link waits in our own line the master is silent.
     BlameForOwnLine,
     /// Acts in the cron only, without ranks: a start is spread by chance alone, and after an attempt, whoever made it, comes
     /// the full wait.

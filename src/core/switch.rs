@@ -1,7 +1,7 @@
 //! A master's address changes, or is started afresh.
 
 use super::ids::{Addr, LinkId, MasterId, ReplicaId};
-use super::model::{Expect, Node, Owner, Replica, Role};
+use super::model::{Excused, Expect, Node, Owner, Replica, Role};
 use super::report::Outcome;
 use super::{Plant, Sentinel};
 use crate::base::Millis;
@@ -59,6 +59,7 @@ impl Sentinel {
             link.active_ping = link.active_ping.map(|_| now);
             link.last_ok = now;
             link.refusals = None;
+            link.excused = Excused::default();
         }
         for peer in master.peers.values_mut() {
             if let Some(link) = self.links.get_mut(&peer.link) {
