@@ -259,9 +259,20 @@ impl Sentinel {
         link.command(out, Expect::Released(id, side), &[name("EXEC")])
     }
 
-    /// The release was answered.
-    pub(super) fn released(&mut self, now: Millis, id: MasterId, side: Side) {
-        self.change_handover(id, |handover| handover.release[side as usize] = Release::Done);
+    /// The release was answered. It is not repeated, whether the clients were `dropped` or not.
+    pub(super) fn released(&mut self, now: Millis, id: MasterId, side: Side, dropped: bool) {
+        let mut awaited = false;
+        self.change_handover(id, |handover| {
+            let release = &mut handover.release[side as usize];
+            awaited = *release == Release::Sent;
+            if awaited {
+                *release = Release::Done;
+            }
+        });
+        // Another failover may be under way by now, to which this answer says nothing.
+        if !awaited || !dropped {
+            return;
+        }
         let what = match side {
             Side::New => "new-master-released",
             Side::Old => "old-master-released",

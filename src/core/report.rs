@@ -80,7 +80,7 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub struct ReportStep {
     /// The event that tells of it, or a word of its own for what no event tells: `silent`, the PING from which the silence
-    /// counts; of a coordinated one `handover-begun` (the master has paused its clients and hands over) and
+    /// counts; of a coordinated one `handover-begun` (the master has taken the order) and
     /// `new-master-released`, `old-master-released` (its clients are let go, and ask for the new address).
     pub what: &'static str,
     pub at: Millis,
