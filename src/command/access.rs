@@ -64,13 +64,20 @@ pub(super) fn check(acl: &Acl, user: &[u8], command: &Command, argv: &Argv, at: 
         return acl
             .check(user, &Asked { command: command.full, first: argv.get(at + 1), channels: &[], patterns: false });
     }
-    let (channels, patterns): (Vec<&[u8]>, bool) = match command.full {
-        "subscribe" => (argv.iter().skip(at + 1).collect(), false),
-        "psubscribe" => (argv.iter().skip(at + 1).collect(), true),
-        "publish" => (argv.iter().skip(at + 1).take(1).collect(), false),
-        _ => (Vec::new(), false),
-    };
+    let (count, patterns) = channels_named(command);
+    let channels: Vec<&[u8]> = argv.iter().skip(at + 1).take(count).collect();
     acl.check(user, &Asked { command: command.full, first: argv.get(at + 1), channels: &channels, patterns })
+}
+
+/// How many of the words behind the name are channels at most, and whether they are patterns of them. Asked of commands with
+/// the flag PUBSUB only.
+fn channels_named(command: &Command) -> (usize, bool) {
+    match command.full {
+        "subscribe" => (usize::MAX, false),
+        "psubscribe" => (usize::MAX, true),
+        "publish" => (1, false),
+        _ => (0, false),
+    }
 }
 
 /// Writes a refusal into the log that `ACL LOG` shows.
@@ -117,6 +124,20 @@ pub(super) fn enforce(world: &mut World<'_>, asking: ClientId) {
             client.user = DEFAULT.to_vec();
             client.authenticated = false;
             world.clients.close_after_reply(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_names_channels_has_the_flag_without_which_nobody_looks_for_them() {
+        let naming: Vec<&Command> = introspect::all().filter(|row| channels_named(row).0 > 0).collect();
+        assert_eq!(naming.len(), 3);
+        for row in naming {
+            assert!(row.flags & PUBSUB != 0 && row.flags & NO_AUTH == 0, "{}", row.full);
         }
     }
 }
