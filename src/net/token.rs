@@ -13,10 +13,16 @@ pub struct Token {
 }
 
 impl Token {
-    pub(crate) fn new(slot: usize, generation: u32) -> Token {
+    pub(super) fn new(slot: usize, generation: u32) -> Token {
         // Each slot is an open socket; the kernel's limits end long before u32 does.
         let slot = u32::try_from(slot).expect("fewer than 2^32 sockets");
         Token { slot, generation }
+    }
+
+    /// The name of no socket, for tests of what is kept by names.
+    #[cfg(test)]
+    pub(crate) fn made_up(slot: usize, generation: u32) -> Token {
+        Token::new(slot, generation)
     }
 
     /// Where it lives; small and dense, like a file descriptor.

@@ -41,21 +41,21 @@ mod tests {
 
     #[test]
     fn the_next_owner_of_a_slot_is_not_taken_for_the_one_before() {
-        let tokens: [Token; 4] = std::array::from_fn(|slot| Token::new(slot, slot as u32));
+        let tokens: [Token; 4] = std::array::from_fn(|slot| Token::made_up(slot, slot as u32));
         let mut slots = Slots::new();
         tokens.iter().zip(["a", "b", "c", "d"]).for_each(|(&token, value)| slots.insert(token, value));
         assert_eq!((slots.get(tokens[0]), slots.get(tokens[2])), (Some(&"a"), Some(&"c")));
         assert_eq!((slots.remove(tokens[2]), slots.remove(tokens[2])), (Some("c"), None));
         assert_eq!(slots.get(tokens[2]), None);
 
-        let later = Token::new(1, 4);
+        let later = Token::made_up(1, 4);
         slots.insert(later, "e");
         assert_eq!(
             (slots.get(later).copied(), slots.get(tokens[1]).copied(), slots.remove(tokens[1])),
             (Some("e"), None, None)
         );
         assert_eq!(slots.get(later), Some(&"e"));
-        let beyond = Token::new(100, 5);
+        let beyond = Token::made_up(100, 5);
         assert_eq!((slots.get(beyond).copied(), slots.remove(beyond)), (None, None));
     }
 }
