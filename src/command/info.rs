@@ -43,6 +43,7 @@ macro_rules! fields {
 fn server(out: &mut String, world: &World<'_>) {
     let facts = world.facts;
     let uptime = world.now.since(facts.started) / 1000;
+    let wall_ms = (world.wall_ms)();
     out.push_str("# Server\r\n");
     fields!(out,
         "redis_version": COMPATIBLE_VERSION,
@@ -61,12 +62,12 @@ fn server(out: &mut String, world: &World<'_>) {
         "process_supervised": facts.supervised,
         "run_id": facts.run_id,
         "tcp_port": facts.tcp_port,
-        "server_time_usec": (world.wall_ms)().saturating_mul(1000),
+        "server_time_usec": wall_ms.saturating_mul(1000),
         "uptime_in_seconds": uptime,
         "uptime_in_days": uptime / 86_400,
         "hz": facts.hz,
         "configured_hz": 10,
-        "lru_clock": (world.wall_ms)() / 1000 % (1 << 24),
+        "lru_clock": wall_ms / 1000 % (1 << 24),
         "executable": facts.executable,
         "config_file": facts.config_file,
         "io_threads_active": 0,

@@ -38,8 +38,8 @@ impl Sentinel {
         Addr { ip: addr.ip.or_else(|| self.known_names.get(&addr.host).copied()), ..addr }
     }
 
-    /// A name is looked up so often at most: where refusals count its node is dialled more often than that, and a host that many
-    /// masters are on is dialled for each of them.
+    /// A name is looked up [`LOOK_UPS_A_PERIOD`] times in a PING period at most: where refusals count its node is dialled more
+    /// often than that, and a host that many masters are on is dialled for each of them.
     pub(super) fn look_up(&mut self, addr: &Addr) {
         if !addr.is_named() || !self.options.resolve_hostnames {
             return;

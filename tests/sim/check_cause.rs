@@ -1,7 +1,6 @@
-//! Nobody is held down without a cause: a node that has not answered a PING for down-after (the time left out before we had
-//! so much as dialled it, in the line of all that we had to dial), or, where that is set, one
-//! whose connections were all refused for long enough, with nothing else heard from it. A node that hangs, is slow or lies
-//! behind a cut refuses nothing.
+//! Nobody is held down without a cause: a node that has not answered a PING for down-after or, where that is set, one whose
+//! connections were all refused for long enough, with nothing else heard from it. A node that hangs, is slow or lies behind a
+//! cut refuses nothing. The time that it stood in the line of all that we had to dial, and was not dialled yet, does not count.
 //!
 //! The ear is told what the core is told and keeps its own books about it.
 
