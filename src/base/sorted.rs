@@ -3,6 +3,9 @@
 //! A tree pays from some thousands of keys on, and where they come and go in no order. Most of what we keep is a handful, or
 //! its keys only grow; then a list is found in as fast and takes half the memory. It takes a tenth of the code as well: each
 //! pair of key and value has its own copy of either in the program, of four kilobytes for a tree.
+//!
+//! Measured up to a start with 5,000 masters (and 1,000), whose keys only grow. What puts keys in in no order, or takes all of
+//! them out from the front one by one, moves the rest each time: that is quadratic, a millisecond for 5,000 small keys and six for 10,000.
 
 use std::borrow::Borrow;
 
@@ -212,6 +215,8 @@ impl<T: Ord> SortedSet<T> {
     }
 }
 
+/// One by one, where sorting all at once would do: std's sort would be compiled once more for each type, and what is collected
+/// is little or in order already.
 impl<T: Ord> FromIterator<T> for SortedSet<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> SortedSet<T> {
         SortedSet(items.into_iter().map(|item| (item, ())).collect())
