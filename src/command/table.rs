@@ -5,6 +5,7 @@
 
 use super::arguments::Arg;
 use super::call::Handler;
+use crate::base::Alike;
 
 /// Properties of a command, as `COMMAND INFO` names them.
 pub type Flags = u16;
@@ -157,29 +158,12 @@ impl Table {
         let mut slot = hash(name);
         loop {
             let row = &self.rows[usize::from(self.slots[slot].checked_sub(1)?)];
-            if is_called(row.name.as_bytes(), name) {
+            if row.name.alike(name) {
                 return Some(row);
             }
             slot = (slot + 1) % SLOTS;
         }
     }
-}
-
-/// Whether `name` is `known`, which is in lower case. Who writes a name as the table does pays for one `memcmp`.
-fn is_called(known: &[u8], name: &[u8]) -> bool {
-    if known.len() != name.len() {
-        return false;
-    }
-    if known == name {
-        return true;
-    }
-    for (at, &ours) in known.iter().enumerate() {
-        let differs = ours ^ name[at];
-        if differs != 0 && !(differs == 32 && ours.is_ascii_lowercase()) {
-            return false;
-        }
-    }
-    true
 }
 
 /// Mixes length, first, middle and last byte. Setting bit 5 folds the case of letters; that it also folds a
