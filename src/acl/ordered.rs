@@ -1,5 +1,7 @@
-//! Things that are shown in the order in which they were given and found by name, both in little time however many there
-//! are: a user may have thousands of rules.
+//! Things that are shown in the order in which they were given and found by name.
+//!
+//! A user may have thousands of rules. The 10,000 that are the bound, patterns that come in no order, are taken in within some
+//! 80 ms, of which the list moves its things for 50; trees in its place would be free of that, and 23 KB more of program.
 
 use crate::base::Sorted;
 use std::borrow::Borrow;
