@@ -292,7 +292,12 @@ impl Sentinel {
     fn give_up_promotion(&mut self, now: Millis, id: MasterId) -> bool {
         let master = &self.masters[&id];
         let Some(failover) = &master.failover else { return false };
-        if now.since(failover.changed) <= master.settings.failover_timeout {
+        let patience = if failover.handover.is_some() {
+            Sentinel::handover_time(master)
+        } else {
+            master.settings.failover_timeout
+        };
+        if now.since(failover.changed) <= patience {
             return false;
         }
         self.abort(now, id, "-failover-abort-slave-timeout");
@@ -410,6 +415,6 @@ fn others<'a>(replicas: impl Iterator<Item = &'a Replica>, promoted: ReplicaId) 
 }
 
 /// What it said of itself is older than the start of the failover.
-fn is_stale(node: &Node, started: Millis) -> bool {
+pub(super) fn is_stale(node: &Node, started: Millis) -> bool {
     node.info.as_ref().is_none_or(|info| info.at + SLOT_LEAST < started)
 }

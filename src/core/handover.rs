@@ -15,17 +15,21 @@
 //! * When the master goes down meanwhile (objectively), it becomes the failover that is due then, in the same epoch, to the
 //!   same replica if the order is out: that one may be a master by now.
 //! * When nothing comes of it, the master goes on by itself: pause and `FAILOVER` end on their own with the time that they
-//!   were given, failover-timeout. We do not abort what may just be succeeding.
+//!   were given, failover-timeout or [`HANDOVER_MOST`]. We do not abort what may just be succeeding.
 
 use super::Sentinel;
 use super::effect::Level;
-use super::failover::Step;
+use super::failover::{Step, is_stale};
 use super::ids::{Addr, LinkId, MasterId, ReplicaId};
 use super::info::InfoReport;
 use super::link::renamed;
 use super::model::{Expect, Master, Role};
 use crate::base::Millis;
 use crate::resp::Reply;
+
+/// A replica that is in step has all within a second or two (it acknowledges once a second); beyond this a master that waits for
+/// one does more harm than a failover that comes to nothing, ms.
+const HANDOVER_MOST: u64 = 10_000;
 
 /// What a coordinated failover has come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,13 +78,21 @@ impl Sentinel {
         failover.and_then(|failover| failover.handover).is_some_and(|handover| handover.order != Order::NotGiven)
     }
 
-    /// The best replica; of a coordinated failover, the best of those that the master names and that are in step with it.
+    /// How long the master may stop writing for it, ms.
+    pub(super) fn handover_time(master: &Master) -> u64 {
+        master.settings.failover_timeout.min(HANDOVER_MOST)
+    }
+
+    /// The best replica; of a coordinated failover, the best of those that the master names, that are in step with it, and that
+    /// have answered since it began.
     pub(super) fn best_candidate(&self, now: Millis, master: &Master, coordinated: bool) -> Option<ReplicaId> {
         let listed = if coordinated { self.listed(master) } else { Vec::new() };
         let in_step = |id: &ReplicaId| {
             let replica = &master.replicas[id];
             let is_named = || listed.iter().any(|listed| listed.same(&replica.node.addr));
-            replica.link_up && !replica.first_sync && is_named()
+            // One that hangs would keep the master from writing until the time is over.
+            let answers = master.failover.as_ref().is_some_and(|ours| !is_stale(&replica.node, ours.started));
+            answers && replica.link_up && !replica.first_sync && is_named()
         };
         self.candidates(now, master).into_iter().find(|id| !coordinated || in_step(id))
     }
@@ -97,7 +109,8 @@ impl Sentinel {
         let Some(failover) = &master.failover else { return false };
         let Some(handover) = failover.handover else { return false };
         let waited = now.since(failover.changed);
-        if waited > master.settings.failover_timeout {
+        let time = Sentinel::handover_time(master);
+        if waited > time {
             return self.end_handover(now, id, "-failover-abort-master-timeout");
         }
         let link = &self.links[&master.node.link];
@@ -115,7 +128,7 @@ impl Sentinel {
             self.out.log(Level::Warning, text);
             return self.end_handover(now, id, "-failover-abort-no-good-slave");
         };
-        let ms = (master.settings.failover_timeout - waited).max(1).to_string();
+        let ms = (time - waited).max(1).to_string();
         let (host, port) = (target.host.as_bytes(), target.port.to_string());
         let name = |command: &'static str| renamed(&master.settings, command).as_bytes();
         let (out, ms) = (&mut self.out, ms.as_bytes());
