@@ -158,7 +158,7 @@ impl Table {
         let mut slot = hash(name);
         loop {
             let row = &self.rows[usize::from(self.slots[slot].checked_sub(1)?)];
-            if row.name.alike(name) {
+            if row.name.alike_at_once(name) {
                 return Some(row);
             }
             slot = (slot + 1) % SLOTS;
