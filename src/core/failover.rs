@@ -322,6 +322,7 @@ impl Sentinel {
         self.out.alert(master, "+failover-state-reconf-slaves", text);
         self.enter(now, id, Step::ReconfReplicas { promoted });
         self.announce_switch(id, &from, &to);
+        self.note(now, id, "+switch-master", None);
         self.run_reconfig_script(id, "leader", &from, &to);
         self.release_clients(now, id, promoted);
         self.hello_to_everybody(now, id);

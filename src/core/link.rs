@@ -99,7 +99,7 @@ impl Link {
 
     /// So many ms of its silence were ours.
     pub(super) fn excuse(&mut self, now: Millis, ms: u64) {
-        let later = |at: Millis| (at + ms).min(now);
+        let later = |at: Millis| (at + ms).min(now).max(at);
         (self.active_ping, self.last_ok) = (self.active_ping.map(later), later(self.last_ok));
     }
 

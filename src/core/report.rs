@@ -179,7 +179,8 @@ impl FailoverReport {
             self.trigger.word(),
             self.outcome.word(),
             node(&self.from),
-            self.since_alive(self.started),
+            // Where it was alive all the time, as of a coordinated one, it was heard again since.
+            self.since_alive(self.started).max(0),
         );
         let mut comma = "";
         for step in self.steps.iter().filter(|step| step.replica.is_none()) {
