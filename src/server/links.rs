@@ -4,9 +4,10 @@
 //! not take; [`Links::flush`] gives each connection one write a turn. Nothing here decides when to dial, to
 //! hang up or what a reply means: all that is the core's.
 //!
-//! A turn begins [`limits::DIALS_PER_TURN`] connections at most (with TLS [`limits::TLS_DIALS_PER_TURN`]), at its end. With a thousand masters in the file, four thousand
-//! are asked for in the first turn, and nobody would be answered until the last of them was begun. Those over the limit wait
-//! their turn in order, command connections before those of Pub/Sub: a failover needs only the former.
+//! A turn begins [`limits::DIALS_PER_TURN`] connections at most (with TLS [`limits::TLS_DIALS_PER_TURN`]), at its end. With a
+//! thousand masters in the file, four thousand are asked for in the first turn, and nobody would be answered until the last of
+//! them was begun. Those over the limit wait their turn in order, command connections before those of Pub/Sub: a failover
+//! needs only the former.
 
 use super::slots::Slots;
 use crate::base::{Millis, Sorted, SortedSet, limits};
