@@ -47,7 +47,7 @@ impl Link {
             pubsub_dialled: None,
             cmd_never_lost: true,
             pubsub_never_lost: true,
-            welcomes_lost: 0,
+            unrefused: 0,
             refusals: None,
             pubsub_heard: now,
             pubsub_established: false,
@@ -473,17 +473,18 @@ impl Sentinel {
         };
         let lasted = !attempt && dialled.is_some_and(|at| at + self.tunables.ping_period <= now);
         let refused = *why == Gone::Refused;
-        if attempt && refused && kind == ConnKind::Command {
-            link.note_refusal(now);
-        }
         let (side, never_lost, channel) = match kind {
             ConnKind::Command => (&mut link.cmd, &mut link.cmd_never_lost, "-cmd-link-reconnection"),
             ConnKind::PubSub => (&mut link.pubsub, &mut link.pubsub_never_lost, "-pubsub-link-reconnection"),
         };
         *side = Conn::Down;
         let at_once = !attempt && (std::mem::take(never_lost) || lasted);
-        if kind == ConnKind::Command && !attempt {
-            link.welcomes_lost = if at_once { 0 } else { link.welcomes_lost.saturating_add(1) };
+        if kind == ConnKind::Command {
+            match (attempt, refused, at_once) {
+                (true, true, _) => link.note_refusal(now),
+                (_, _, true) => link.unrefused = 0,
+                _ => link.unrefused = link.unrefused.saturating_add(1),
+            }
         }
         let why = match why {
             Gone::Refused => "Connection refused",

@@ -293,8 +293,9 @@ pub struct Link {
     /// No connection of this kind was lost yet. The first loss is made good at once, and so is any of one that has lasted.
     pub cmd_never_lost: bool,
     pub pubsub_never_lost: bool,
-    /// So many command connections in a row were accepted and lost again within a ping period, the first one left out.
-    pub welcomes_lost: u32,
+    /// So many attempts to make the command connection came to nothing in another way than by a refusal since it last stood
+    /// for a ping period: they failed, or what came of them was lost at once. The first loss of all is left out.
+    pub unrefused: u32,
     /// There are some while the command connection is refused.
     pub refusals: Option<Box<Refusals>>,
     pub pubsub_heard: Millis,

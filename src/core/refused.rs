@@ -17,8 +17,8 @@ use crate::base::{Millis, SortedSet};
 /// Attempts that must have been refused besides the first one, spread over the span that is asked for.
 const REDIALS: u32 = 4;
 
-/// So many connections in a row may be accepted and lost for nothing by a process that is just dying.
-const LAST_WELCOMES: u32 = 1;
+/// So long, ms, the port of a process that has just died may still take connections.
+const LAST_BREATH: u64 = 5;
 
 /// Attempts to make the command connection, all of them refused.
 #[derive(Clone, Debug)]
@@ -52,10 +52,12 @@ impl Link {
     }
 
     /// When to dial again, for a run that has to last longer than `span`. Attempts lie on a grid that begins with the run,
-    /// so that a loop which was held up does not make up for the ones it missed all at once. Whoever is quick to dial when
-    /// a process dies may still be accepted by its port and then lose that connection, too: no run has begun by that, and
-    /// the next attempt is as near. But one that goes on like that, accepting and hanging up, lives, and every connection
-    /// begins with a hello for each master: it is dialled like others.
+    /// so that a loop which was held up does not make up for the ones it missed all at once.
+    ///
+    /// Whoever is quick to dial when a process dies may still be accepted by its port and then lose that connection, too.
+    /// No run has begun by that: it begins some ms later, or where a process takes long to die with the attempt after that.
+    /// But a node that goes on like that, accepting and hanging up, lives, and every connection begins with a hello for each
+    /// master: it is dialled like others, and so is one that cannot be reached.
     fn next_attempt(&self, span: u64) -> Option<Millis> {
         // Nobody can refuse us at port 0, or behind a name of which nothing is known.
         let reachable = self.addr.ip.is_some() && self.addr.port != 0;
@@ -64,7 +66,12 @@ impl Link {
         }
         let step = span / u64::from(REDIALS) + 1;
         let Some(run) = self.refusals.as_deref() else {
-            return self.cmd_dialled.filter(|_| self.welcomes_lost <= LAST_WELCOMES).map(|at| at + step);
+            let wait = match self.unrefused {
+                0 | 1 => LAST_BREATH.min(step),
+                2 => step,
+                _ => return None,
+            };
+            return self.cmd_dialled.map(|at| at + wait);
         };
         let passed = self.cmd_dialled.map_or(0, |at| at.since(run.since)) / step;
         Some(run.since + (passed + 1).saturating_mul(step))
