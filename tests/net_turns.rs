@@ -298,3 +298,43 @@ fn who_came_to_us_is_served_before_the_connections_that_we_made_and_of_each_kind
     let all: Vec<Token> = [served_ours, second, third].concat();
     assert_eq!(all, ours, "in the order in which they had something to say, each once");
 }
+
+#[test]
+fn what_is_left_to_the_next_turn_has_not_been_heard() {
+    hand_clock!(NOW, hand);
+    const MANY: usize = limits::STREAMS_PER_TURN + 1;
+    let mut reactor = Reactor::new(hand).unwrap();
+    let server = TcpListener::bind(local4()).unwrap();
+    let mut story = Story::new(0, |reactor, read: &mut usize, event| {
+        if let Event::Readable(stream) = event {
+            assert_eq!(drain(reactor, *stream, &mut Vec::new()), None);
+            *read += 1;
+        }
+        Next::Done
+    });
+    let mut nodes = Vec::new();
+    for _ in 0..MANY {
+        let _ = reactor.connect(server.local_addr().unwrap(), None).unwrap();
+        nodes.push(server.accept().unwrap().0);
+    }
+    let waker = reactor.waker().unwrap();
+    while story.count(|e| matches!(e, Event::Connected(..))) < MANY {
+        reactor.turn(&mut story).unwrap();
+    }
+    let mut turn_at = |at: u64, says: Option<&[u8]>| {
+        for (node, says) in nodes.iter_mut().flat_map(|node| says.map(|says| (node, says))) {
+            node.write_all(says).unwrap();
+        }
+        NOW.store(at, Ordering::SeqCst);
+        // So that the poll does not wait for a clock that stands.
+        waker.wake().unwrap();
+        reactor.turn(&mut story).unwrap();
+        (story.state, reactor.heard_up_to())
+    };
+    assert_eq!(turn_at(2_000, None), (0, Millis(2_000)));
+    // All of them have said something since then, and one had to be left.
+    assert_eq!(turn_at(2_100, Some(b"x")), (MANY - 1, Millis(2_000)));
+    // It comes first now, but all have said something again, after the turn before at the earliest.
+    assert_eq!(turn_at(2_200, Some(b"y")), (2 * MANY - 2, Millis(2_100)));
+    assert_eq!(turn_at(2_300, None), (2 * MANY - 1, Millis(2_300)));
+}

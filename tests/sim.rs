@@ -86,6 +86,7 @@ fn under_faults_nothing_unsafe_happens_and_a_healed_group_agrees() {
         Ok("shared") => Options::shared,
         Ok("wires") => Options::wires,
         Ok("lines") => Options::lines,
+        Ok("backlogs") => Options::backlogs,
         Ok("divided") => Options::divided,
         Ok(other) => panic!("there is no profile {other:?}"),
     };
@@ -107,6 +108,11 @@ fn no_master_costs_another_anything() {
 #[test]
 fn nobody_is_held_down_because_a_dial_waited_in_a_line_of_ours() {
     run_share(10, Options::lines);
+}
+
+#[test]
+fn nobody_is_held_down_because_its_answer_waits_to_be_read() {
+    run_share(10, Options::backlogs);
 }
 
 #[test]
@@ -310,6 +316,7 @@ const PLANTED: &[Row] = &[
     (Planted::Core(Plant::ResetAll), Options::shared, &[], "others-untouched"),
     (Planted::Core(Plant::KeepSilentLinks), Options::wires, &[], "convergence"),
     (Planted::Core(Plant::BlameForOwnLine), Options::lines, &[], "down-for-a-cause"),
+    (Planted::Core(Plant::BlameForBacklog), Options::backlogs, &[], "down-for-a-cause"),
     (Planted::Core(Plant::WaitPerSentinel), Options::rush, &[], "waits-for-no-other"),
 ];
 

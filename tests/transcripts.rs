@@ -18,6 +18,9 @@
 //! dials wait|go                         dials that are asked for from now on wait in a line of ours; or those in line begin, as
 //!                                       all others do at once
 //! begun PORT [cmd|pubsub]               the dials to that port that are in line begin
+//! behind                                what comes from now on waits to be read, and what is said waits to leave
+//! caught-up                             and now nothing waits any more
+//! left PORT MS                          what was said there has waited for MS and leaves now
 //! down PORT refused|reset [cmd|pubsub]  its connections end
 //! info PORT key:value …                 what INFO there says from now on
 //! obeys PORT                            INFO there follows what SLAVEOF says from now on (role and master; the rest stays)
@@ -88,6 +91,7 @@ struct Story {
     own_ip: IpAddr,
     dials_wait: bool,
     in_line: BTreeSet<ConnId>,
+    behind: Option<Millis>,
     quiet: bool,
     out: String,
 }
@@ -109,6 +113,7 @@ impl Story {
             own_ip: Ipv4Addr::LOCALHOST.into(),
             dials_wait: false,
             in_line: BTreeSet::new(),
+            behind: None,
             quiet: false,
             out: String::new(),
         }
@@ -121,6 +126,7 @@ impl Story {
 
     /// Executes effects as the shell does.
     fn drain(&mut self) {
+        self.core.heard_up_to(self.behind.unwrap_or(self.now));
         while let Some(effect) = self.core.poll_effect() {
             match effect {
                 Effect::Save => {
@@ -301,6 +307,7 @@ impl Story {
                 break;
             }
             self.now = self.now.max(next);
+            self.core.heard_up_to(self.behind.unwrap_or(self.now));
             self.core.tick(self.now);
             self.drain();
         }
@@ -389,6 +396,14 @@ impl Story {
             ["begun", at, side @ ..] => {
                 let at = port(at);
                 self.begin(|kind, port| port == at && is_meant(kind, side));
+            }
+            ["behind"] => self.behind = Some(self.now),
+            ["caught-up"] => self.behind = None,
+            ["left", at, ms] => {
+                let since = Millis(self.now.0 - ms.parse::<u64>().expect("ms"));
+                for (conn, _) in self.conns_of(port(at)) {
+                    self.handle(Input::Left { conn, since });
+                }
             }
             ["down", at, why, side @ ..] => {
                 let why = if *why == "refused" { Gone::Refused } else { Gone::Other((*why).to_owned()) };

@@ -80,7 +80,7 @@ pub const LINK_WRITES_PER_TURN: usize = 128;
 pub const LONGEST_POLL: u64 = 24 * 60 * 60 * 1000;
 /// How long a TLS handshake may take, in ms. Whoever is slower is no client but holds the place of one.
 pub const TLS_HANDSHAKE: u64 = 10_000;
-/// Steps of TLS handshakes in one turn, with those who came to us and with those whom we dialled; one costs about a
+/// Streams whose TLS handshakes go on in one turn, of those who came to us and of those whom we dialled; one step costs about a
 /// millisecond (a signature), so a crowd of new clients takes some turns instead of one long one, and leaves our own their share.
 pub const TLS_STEPS_PER_TURN: usize = 8;
 /// As [`DIALS_PER_TURN`], with TLS: no more than find their steps in the next turn where nodes are near, for a handshake that

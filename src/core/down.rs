@@ -21,9 +21,10 @@ impl Link {
         self.silent_since().map(|since| since + down_after + 1)
     }
 
-    /// Silent, or refused, for longer than the settings of its master allow.
-    fn is_lost(&self, now: Millis, settings: &Settings) -> bool {
-        self.silent_at(settings.down_after).is_some_and(|at| at <= now) || self.is_refused(settings.down_after_refused)
+    /// Silent, or refused, for longer than the settings of its master allow, by all that was heard up to then.
+    fn is_lost(&self, heard: Millis, settings: &Settings) -> bool {
+        self.silent_at(settings.down_after).is_some_and(|at| at <= heard)
+            || self.is_refused(settings.down_after_refused)
     }
 }
 
@@ -63,10 +64,11 @@ impl Sentinel {
     pub(super) fn judge_master(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         self.stand_in_line(now, master.node.link);
+        let heard = self.heard(now);
         let Some(master) = self.masters.get(&id) else { return };
-        let down = self.links[&master.node.link].is_lost(now, &master.settings)
-            || (master.node.role_reported == Role::Replica && now >= self.patience_ends(master))
-            || master.rebooted.is_some_and(|at| now.since(at) > master.settings.reboot_down_after);
+        let down = self.links[&master.node.link].is_lost(heard, &master.settings)
+            || (master.node.role_reported == Role::Replica && heard >= self.patience_ends(master))
+            || master.rebooted.is_some_and(|at| heard.since(at) > master.settings.reboot_down_after);
         if down == master.node.sdown.is_some() {
             return;
         }
@@ -94,12 +96,13 @@ impl Sentinel {
         if self.tilt.is_some() {
             return;
         }
+        let heard = self.heard(now);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let settings = &master.settings;
         let mut is_lost = |link: LinkId| {
             self.links.get_mut(&link).is_some_and(|link| {
                 link.stand_in_line(now);
-                link.is_lost(now, settings)
+                link.is_lost(heard, settings)
             })
         };
         let mut changed = Vec::new();
@@ -133,11 +136,12 @@ impl Sentinel {
 
     /// SDOWN of one peer of a master; nothing for TILT.
     pub(super) fn judge_peer(&mut self, now: Millis, id: MasterId, who: RunId) {
+        let heard = self.heard(now);
         let Some(master) = self.masters.get_mut(&id).filter(|_| self.tilt.is_none()) else { return };
         let Some(peer) = master.peers.values_mut().find(|peer| peer.run_id == who) else { return };
         let Some(link) = self.links.get_mut(&peer.link) else { return };
         link.stand_in_line(now);
-        let down = link.is_lost(now, &master.settings);
+        let down = link.is_lost(heard, &master.settings);
         if peer.becomes(now, down) {
             let peer = peer.id;
             let text = self.out.peer(master, &master.peers[&peer]);

@@ -2,6 +2,7 @@
 
 use super::effect::ConnKind;
 use super::ids::{ConnId, ScriptId};
+use crate::base::Millis;
 use crate::resp::Reply;
 use std::net::IpAddr;
 
@@ -18,6 +19,9 @@ pub enum Input {
     /// The connection is being made from now on: since [`Effect::Connect`](super::Effect::Connect) it may have waited for others.
     /// To be said before whatever comes of it.
     Begun { conn: ConnId },
+    /// What was to be sent on the connection from `since` on has left only now, as others were before it. Not to be said where it
+    /// left at once.
+    Left { conn: ConnId, since: Millis },
     /// The connection stands; `local` is our address on it, which our hello announces.
     Connected { conn: ConnId, local: IpAddr },
     /// The connection could not be made, or ended. Not sent after [`Effect::Close`](super::Effect::Close).

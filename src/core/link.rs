@@ -281,7 +281,8 @@ impl Sentinel {
     pub(super) fn tend_link(&mut self, now: Millis, id: LinkId, down_after: u64) {
         self.stand_in_line(now, id);
         let Some(link) = self.links.get(&id) else { return };
-        let come = |at: Option<Millis>| at.is_some_and(|at| at <= now);
+        let heard = self.heard(now);
+        let come = |at: Option<Millis>| at.is_some_and(|at| at <= heard);
         let kept = |conn: Conn| conn.is_up() && self.planted(Plant::KeepSilentLinks);
         let cmd = come(self.drop_cmd_at(link, down_after)) && !kept(link.cmd);
         let pubsub = come(self.drop_pubsub_at(link)) && !kept(link.pubsub);
@@ -443,6 +444,14 @@ impl Sentinel {
             // Once is enough.
             ConnKind::Command | ConnKind::PubSub => {}
         }
+    }
+
+    /// A PING that waited to be written is unanswered from now on only.
+    pub(super) fn left(&mut self, now: Millis, conn: ConnId, since: Millis) {
+        let Some(&(id, ConnKind::Command)) = self.conns.get(&conn) else { return };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let late = |at: Millis| if at >= since { now } else { at };
+        (link.active_ping, link.ping_sent) = (link.active_ping.map(late), late(link.ping_sent));
     }
 
     pub(super) fn connected(&mut self, now: Millis, conn: ConnId, local: IpAddr) {

@@ -127,7 +127,9 @@ pub struct Sentinel {
     /// The state on disk is stale; try again at.
     save_retry: Option<Millis>,
     /// The newest moment that was handed in.
-    heard_at: Millis,
+    newest: Millis,
+    /// All that came before this moment was handed in; `None`: before that one.
+    heard_up_to: Option<Millis>,
     /// How long our saves take, and from when to when the last one lasted.
     save: Measured,
     last_save: (Millis, Millis),
@@ -177,7 +179,8 @@ impl Sentinel {
             tilt: None,
             tilt_total: 0,
             save_retry: None,
-            heard_at: now,
+            newest: now,
+            heard_up_to: None,
             save: Measured::default(),
             last_save: (Millis(0), Millis(0)),
             scripts: ScriptQueue::default(),
@@ -201,6 +204,7 @@ impl Sentinel {
         self.notice_gap(now);
         match input {
             Input::Begun { conn } => self.begun(now, conn),
+            Input::Left { conn, since } => self.left(now, conn, since),
             Input::Connected { conn, local } => self.connected(now, conn, local),
             Input::Closed { conn, why } => self.closed(now, conn, &why),
             Input::Reply { conn, kind: ConnKind::Command, reply } => self.command_reply(now, conn, reply),
@@ -211,6 +215,20 @@ impl Sentinel {
             Input::ScriptFailed { script, forked, why } => self.script_failed(script, forked, &why),
         }
         self.check_invariants();
+    }
+
+    /// All that nodes had said by then was handed in, and what was to be said to them by then has left. Whoever has more to do
+    /// than it can says so before every `tick`; where nothing ever waits it need not be said.
+    pub fn heard_up_to(&mut self, at: Millis) {
+        self.heard_up_to = self.heard_up_to.max(Some(at));
+    }
+
+    /// The moment by which silence is judged: an answer that waits unread is an answer.
+    fn heard(&self, now: Millis) -> Millis {
+        if self.planted(Plant::BlameForBacklog) {
+            return now;
+        }
+        self.heard_up_to.map_or(now, |at| at.min(now))
     }
 
     /// Does everything that is due at `now`: the cron and the exact deadlines. Cheap when nothing is.
@@ -262,10 +280,10 @@ impl Sentinel {
     /// Every entrance passes here, so that nothing is judged after a gap before TILT is seen, nor by what waits unread since
     /// then: whoever comes first after a standstill speaks before the others are heard.
     fn notice_gap(&mut self, now: Millis) {
-        if now.since(self.heard_at) > STANDSTILL {
-            self.excuse_silence(now, now.since(self.heard_at.max(self.next_wakeup())));
+        if now.since(self.newest) > STANDSTILL {
+            self.excuse_silence(now, now.since(self.newest.max(self.next_wakeup())));
         }
-        self.heard_at = self.heard_at.max(now);
+        self.newest = self.newest.max(now);
         let gap = now.since(self.last_cron);
         if gap <= self.tunables.tilt_trigger {
             self.pass_over(now);
@@ -340,7 +358,7 @@ impl Sentinel {
     /// retried once a second; meanwhile no vote is given, no election entered and no epoch told that is not on disk: what a
     /// crash can undo was never said.
     pub fn saved(&mut self, now: Millis, ok: bool) {
-        self.excuse_silence(now, now.since(self.heard_at));
+        self.excuse_silence(now, now.since(self.newest));
         self.note_save(now);
         // A slow disk is no gap in our attention: what was said meanwhile is heard before anybody is judged by it.
         self.last_cron = self.last_cron.max(now);
@@ -414,7 +432,7 @@ impl Sentinel {
     /// first save is made at once, and what follows soon is gathered. Whatever else is saved takes it along.
     fn save_soon(&mut self) {
         self.out.gather();
-        if self.gathered_at().is_some_and(|at| at <= self.heard_at) {
+        if self.gathered_at().is_some_and(|at| at <= self.newest) {
             self.out.mark_dirty();
         }
     }

@@ -44,7 +44,7 @@ impl Sentinel {
         if !addr.is_named() || !self.options.resolve_hostnames {
             return;
         }
-        let (now, period) = (self.heard_at, self.tunables.ping_period / LOOK_UPS_A_PERIOD);
+        let (now, period) = (self.newest, self.tunables.ping_period / LOOK_UPS_A_PERIOD);
         let recent = |at: &Millis| now.since(*at) < period;
         if self.looked_up.get(&addr.host).is_some_and(recent) {
             return;

@@ -62,6 +62,8 @@ pub enum Plant {
     KeepSilentLinks,
     /// While a dial of a master's link waits in our own line the master is silent.
     BlameForOwnLine,
+    /// Whoever has answered is silent while its answer waits to be read.
+    BlameForBacklog,
     /// Acts in the cron only, without ranks: a start is spread by chance alone, and after an attempt, whoever made it, comes
     /// the full wait.
     OwnTimers,

@@ -22,6 +22,8 @@ impl Sentinel {
                 let text = format!("{} sent a reply to no question; reconnecting, now and whenever it does", link.addr);
                 self.out.log(Level::Warning, text);
             }
+            // It came to nothing, like a welcome that is taken back.
+            link.unrefused = link.unrefused.saturating_add(1);
             self.hang_up(id, super::ConnKind::Command);
             // As with a loss: from here on the silence may count, and be over sooner than anybody was to be woken for it.
             self.touch_owner(now, id);

@@ -112,11 +112,11 @@ impl Sentinel {
         (2 * way + SLACK).clamp(SLOT_LEAST, SLOT_MOST)
     }
 
-    /// A save ended that began in the turn of `self.heard_at`: what was asked in that turn leaves only now.
+    /// A save ended that began in the turn of `self.newest`: what was asked in that turn leaves only now.
     pub(super) fn note_save(&mut self, now: Millis) {
-        self.save.note(now.since(self.heard_at), SAVES_FALL);
-        self.last_save = (self.heard_at, now);
-        self.heard_at = now;
+        self.save.note(now.since(self.newest), SAVES_FALL);
+        self.last_save = (self.newest, now);
+        self.newest = now;
     }
 
     /// When that which was composed at this moment left.

@@ -38,8 +38,9 @@ pub struct Reactor {
     pub(super) poll: Poll,
     pub(super) events: Events,
     pub(super) clock: fn() -> Millis,
-    /// The time of this turn.
+    /// The time of this turn, and of the one before.
     pub(super) now: Millis,
+    pub(super) before: Millis,
     /// Counts the polls; bounds on reading and writing hold from one to the next.
     pub(super) turn: u64,
     pub(super) stopping: bool,
@@ -60,8 +61,6 @@ pub struct Reactor {
     pub(super) paused: Vec<(Millis, Token)>,
     /// Streams in the middle of a TLS handshake, and when it has to be through.
     pub(super) shaking: SortedSet<(Millis, Token)>,
-    /// Steps of handshakes that this turn has seen, with those who came to us and with those whom we dialled.
-    pub(super) steps: [usize; 2],
     pub(super) timers: Timers,
     pub(super) signals: Signals,
     waker: Option<Waker>,
@@ -76,11 +75,13 @@ pub struct Reactor {
 impl Reactor {
     /// `clock` is monotonic, in ms rounded down; the reactor knows no other.
     pub fn new(clock: fn() -> Millis) -> io::Result<Reactor> {
+        let now = clock();
         Ok(Reactor {
             poll: Poll::new()?,
             events: Events::with_capacity(limits::EVENTS_PER_POLL),
             clock,
-            now: clock(),
+            now,
+            before: now,
             turn: 1,
             stopping: false,
             accepts_per_turn: limits::ACCEPTS_PER_TURN as usize,
@@ -92,7 +93,6 @@ impl Reactor {
             ended: Vec::new(),
             paused: Vec::new(),
             shaking: SortedSet::new(),
-            steps: [0, 0],
             timers: Timers::default(),
             signals: Signals::default(),
             waker: None,
@@ -309,6 +309,18 @@ impl Reactor {
         self.now
     }
 
+    /// All that the connections which we made had brought by then was reported: the time of this turn, or less when it left
+    /// some of them to the next ones.
+    #[must_use]
+    pub fn heard_up_to(&self) -> Millis {
+        // The list is in the order in which they came.
+        let left = self.ready.iter().find_map(|&token| match self.socket(token) {
+            Some(Socket::Stream(stream)) if stream.ours => Some(stream.waits_since),
+            _ => None,
+        });
+        left.unwrap_or(self.now)
+    }
+
     /// Reads the clock outside of a turn: what went before the first one may have taken long, a look-up of names to bind to.
     pub fn read_clock(&mut self) -> Millis {
         self.now = self.now.max((self.clock)());
@@ -411,11 +423,12 @@ impl Reactor {
 
     /// Puts a stream that has something to do on the ready list.
     pub(super) fn enlist(&mut self, token: Token) {
+        let before = self.before;
         if let Some(stream) = self.stream(token)
             && (stream.wants_read() || stream.wants_write() || stream.wants_step())
             && !stream.queued
         {
-            stream.queued = true;
+            (stream.queued, stream.waits_since) = (true, before);
             self.ready.push(token);
         }
     }

@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
 use super::tls::Session;
 use super::wire::Wire;
-use crate::base::limits;
+use crate::base::{Millis, limits};
 
 /// Why a stream ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +118,8 @@ pub(super) struct Stream {
     pub(super) woken: bool,
     /// On the ready list already.
     pub(super) queued: bool,
+    /// What waits on it came after this moment; of a stream on the ready list.
+    pub(super) waits_since: Millis,
     /// The TLS between the socket and the handler.
     pub(super) tls: Option<Box<Session>>,
     /// What was moved in the turn `budget_turn`, in bytes: handed on, and taken from the socket where TLS makes that another
@@ -147,6 +149,7 @@ impl Stream {
             armed: false,
             woken: false,
             queued: false,
+            waits_since: Millis(0),
             tls: None,
             budget_turn: 0,
             read: 0,
@@ -361,6 +364,11 @@ impl Stream {
     /// Whether everything that was written has gone to the kernel.
     pub(super) fn is_flushed(&self) -> bool {
         !self.tls.as_ref().is_some_and(|tls| tls.has_records())
+    }
+
+    /// Whether its handshake is to go on by what the peer has sent, which costs.
+    pub(super) fn wants_shake(&self) -> bool {
+        self.is_shaking() && self.readable && !self.ended && !self.connecting
     }
 
     /// Whether TLS itself has something to do: a step of its handshake, or records for a socket that takes them.

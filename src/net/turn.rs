@@ -36,10 +36,10 @@ impl Reactor {
         if self.stopping {
             return Ok(());
         }
+        self.before = self.now;
         self.wait()?;
         self.turn += 1;
-        self.steps = [0, 0];
-        if self.collect() {
+        if self.collect_all()? {
             self.report_signals(handler);
         }
         self.resume_listeners();
@@ -77,9 +77,26 @@ impl Reactor {
         Some(Duration::from_millis(nearest.since((self.clock)()).min(limits::LONGEST_POLL)))
     }
 
+    /// Takes everything that the kernel has, so that whoever waits for the next turns stands on our list and in its order.
+    /// True when signals arrived.
+    fn collect_all(&mut self) -> io::Result<bool> {
+        let mut signals = self.collect();
+        // Each descriptor has one event at most, unless more comes meanwhile.
+        let mut polls = self.entries.len() / limits::EVENTS_PER_POLL;
+        while polls > 0 && self.events.iter().count() == limits::EVENTS_PER_POLL {
+            polls -= 1;
+            match self.poll.poll(&mut self.events, Some(Duration::ZERO)) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => break,
+                outcome => outcome?,
+            }
+            signals |= self.collect();
+        }
+        Ok(signals)
+    }
+
     /// Turns events into sticky bits and entries of the ready list. True when signals arrived.
     fn collect(&mut self) -> bool {
-        let mut signals = false;
+        let (mut signals, before) = (false, self.before);
         for event in &self.events {
             match event.token() {
                 SIGNALS => signals = true,
@@ -92,6 +109,9 @@ impl Reactor {
                         Socket::Listener(listener) => &mut listener.queued,
                         Socket::Stream(stream) => {
                             stream.note(event);
+                            if !stream.queued {
+                                stream.waits_since = before;
+                            }
                             &mut stream.queued
                         }
                         Socket::Closed => continue,
@@ -115,12 +135,13 @@ impl Reactor {
 
     /// Serves the ready list as it stands: who came to us, and then the connections that we made, each kind in its order and up
     /// to [`limits::STREAMS_PER_TURN`] of them, so that a client that asks something does not stand in line behind the answers
-    /// of a thousand nodes. The rest stays at the head of the list. What the callbacks add is the next turn's, too.
+    /// of a thousand nodes; of TLS handshakes there are fewer. The rest stays at the head of the list. What the callbacks add is
+    /// the next turn's, too.
     fn file_events<H: Handler + ?Sized>(&mut self, handler: &mut H) {
         let mut batch = std::mem::replace(&mut self.ready, std::mem::take(&mut self.spare_tokens));
         let mut rest = Vec::new();
         for ours in [false, true] {
-            let mut left = limits::STREAMS_PER_TURN;
+            let (mut left, mut shakes_left) = (limits::STREAMS_PER_TURN, limits::TLS_STEPS_PER_TURN);
             for &token in &batch {
                 if let Some(listener) = self.listener(token) {
                     if !ours {
@@ -130,11 +151,13 @@ impl Reactor {
                 } else if let Some(stream) = self.stream(token)
                     && stream.ours == ours
                 {
-                    if left == 0 {
+                    let shakes = stream.wants_shake();
+                    if left == 0 || (shakes && shakes_left == 0) {
                         rest.push(token);
                         continue;
                     }
                     left -= 1;
+                    shakes_left -= usize::from(shakes);
                     stream.queued = false;
                     self.serve(handler, token);
                     self.enlist(token);
@@ -180,18 +203,10 @@ impl Reactor {
 
     /// What TLS has to do by itself. False when nothing else can be done with this stream now.
     fn step_tls<H: Handler + ?Sized>(&mut self, handler: &mut H, token: Token) -> bool {
-        let (turn, mut steps) = (self.turn, self.steps);
+        let turn = self.turn;
         let mut scratch = std::mem::take(&mut self.scratch);
         let shake = match self.stream(token) {
-            Some(stream) if !stream.ended && stream.is_shaking() => {
-                let (steps, reads) = (&mut steps[usize::from(stream.ours)], stream.readable);
-                if reads && *steps >= limits::TLS_STEPS_PER_TURN {
-                    Some(Shake::Pending)
-                } else {
-                    *steps += usize::from(reads);
-                    Some(stream.shake(turn, &mut scratch))
-                }
-            }
+            Some(stream) if !stream.ended && stream.is_shaking() => Some(stream.shake(turn, &mut scratch)),
             Some(stream) if !stream.ended => match stream.flush_tls() {
                 Ok(()) => None,
                 Err(why) => {
@@ -201,7 +216,7 @@ impl Reactor {
             },
             _ => None,
         };
-        (self.scratch, self.steps) = (scratch, steps);
+        self.scratch = scratch;
         let Some(shake) = shake else { return true };
         if shake == Shake::Pending {
             return false;

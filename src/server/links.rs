@@ -29,8 +29,8 @@ const TLS_ALERT: [u8; 2] = [21, 3];
 pub struct Links {
     by_conn: BTreeMap<ConnId, Box<Line>>,
     by_stream: Slots<ConnId>,
-    /// Those with something to write.
-    dirty: VecDeque<ConnId>,
+    /// Those with something to write, and since when.
+    dirty: VecDeque<(ConnId, Millis)>,
     /// Connections to be begun, of commands and of Pub/Sub. One that was closed before its turn came is still in line.
     waiting: [VecDeque<ConnId>; 2],
     /// `bind-source-addr`.
@@ -145,7 +145,7 @@ impl Links {
     }
 
     /// Queues bytes; for a connection that is gone they are dropped.
-    pub fn send(&mut self, conn: ConnId, bytes: Vec<u8>) {
+    pub fn send(&mut self, now: Millis, conn: ConnId, bytes: Vec<u8>) {
         if let Some(line) = self.by_conn.get_mut(&conn) {
             if line.out.is_empty() {
                 line.out = bytes;
@@ -154,7 +154,7 @@ impl Links {
             }
             if line.up && !line.queued {
                 line.queued = true;
-                self.dirty.push_back(conn);
+                self.dirty.push_back((conn, now));
             }
         }
     }
@@ -181,13 +181,13 @@ impl Links {
 
     /// The connection stands; what waited for it goes out with the next flush.
     #[must_use]
-    pub fn connected(&mut self, stream: Token, local: SocketAddr) -> Option<Input> {
+    pub fn connected(&mut self, now: Millis, stream: Token, local: SocketAddr) -> Option<Input> {
         let &conn = self.by_stream.get(stream)?;
         let line = self.by_conn.get_mut(&conn)?;
         line.up = true;
         if !line.out.is_empty() && !line.queued {
             line.queued = true;
-            self.dirty.push_back(conn);
+            self.dirty.push_back((conn, now));
         }
         Some(Input::Connected { conn, local: local.ip() })
     }
@@ -296,15 +296,25 @@ impl Links {
         }
     }
 
-    /// One write for each connection that has something to say, for [`limits::LINK_WRITES_PER_TURN`] of them.
-    pub fn flush(&mut self, reactor: &mut Reactor) {
+    /// One write for each connection that has something to say, for [`limits::LINK_WRITES_PER_TURN`] of them. The core has to
+    /// hear of each that comes only now though its bytes have waited since an earlier moment.
+    pub fn flush(&mut self, reactor: &mut Reactor, now: Millis, mut late: impl FnMut(ConnId, Millis)) {
         for _ in 0..limits::LINK_WRITES_PER_TURN {
-            let Some(conn) = self.dirty.pop_front() else { return };
+            let Some((conn, since)) = self.dirty.pop_front() else { return };
             if let Some(line) = self.by_conn.get_mut(&conn) {
                 line.queued = false;
                 line.write(reactor);
+                if since < now {
+                    late(conn, since);
+                }
             }
         }
+    }
+
+    /// Since when the first of those waits that have something to say.
+    #[must_use]
+    pub fn unsent_since(&self) -> Option<Millis> {
+        self.dirty.front().map(|&(_, since)| since)
     }
 }
 
@@ -347,11 +357,11 @@ mod tests {
         for conn in 0..10 * TURN as u64 {
             let kind = if conn.is_multiple_of(2) { ConnKind::Command } else { ConnKind::PubSub };
             links.connect(ConnId(conn), to, kind);
-            links.send(ConnId(conn), vec![b'x']);
+            links.send(Millis(1), ConnId(conn), vec![b'x']);
         }
         let begun = |links: &Links| (0..10 * TURN as u64).filter(|&conn| is_begun(links, conn)).collect::<Vec<_>>();
         assert_eq!(begun(&links), [], "nothing before the end of the turn");
-        links.flush(&mut reactor);
+        links.flush(&mut reactor, Millis(1), |_, _| unreachable!("nobody has anything to say"));
         let (mut commands, mut told) = (Vec::new(), Vec::new());
         for turn in 1..=2 {
             assert!(links.has_waiting());
@@ -381,17 +391,23 @@ mod tests {
         // What had to wait for its connection leaves, so many connections a turn.
         let lines: Vec<Token> = links.by_conn.values().filter_map(|line| line.stream).collect();
         let local = SocketAddr::from(([127, 0, 0, 1], 1));
-        assert!(lines.into_iter().all(|stream| links.connected(stream, local).is_some()));
+        assert!(lines.into_iter().all(|stream| links.connected(Millis(2), stream, local).is_some()));
         let all = links.dirty.len();
         assert_eq!(all, 10 * TURN - 1);
-        let mut left = all;
+        let (mut left, mut now) = (all, Millis(2));
         while left > 0 {
             assert!(links.has_more());
-            links.flush(&mut reactor);
-            left = left.saturating_sub(limits::LINK_WRITES_PER_TURN);
+            assert_eq!(links.unsent_since(), Some(Millis(2)));
+            let mut late = 0;
+            links.flush(&mut reactor, now, |_, since| late += usize::from(since == Millis(2)));
+            let sent = left.min(limits::LINK_WRITES_PER_TURN);
+            assert_eq!(late, if left == all { 0 } else { sent }, "the first left in their turn");
+            left -= sent;
+            now = now + 5;
             assert_eq!(links.dirty.len(), left);
         }
         assert!(!links.has_more());
+        assert_eq!(links.unsent_since(), None);
         // With nobody before it, it comes with this turn.
         links.connect(ConnId(next), to, ConnKind::Command);
         links.begin_waiting(&mut reactor, |_| ());

@@ -129,7 +129,7 @@ impl Shell {
                 *saved = Some(ok && saved.unwrap_or(true));
             }
             Effect::Connect { conn, to, kind } => self.links.connect(conn, to, kind),
-            Effect::Send { conn, bytes } => self.links.send(conn, bytes),
+            Effect::Send { conn, bytes } => self.links.send(reactor.now(), conn, bytes),
             Effect::Close { conn } => self.links.close(reactor, conn),
             Effect::Event { level, channel, payload } => {
                 ::log::log!(log::level_of(level), "{channel} {payload}");
@@ -212,6 +212,8 @@ impl Handler for Shell {
             };
             self.desk.sentinel.handle(self.now, Input::Resolved { host, ip });
         }
+        let heard = reactor.heard_up_to();
+        self.desk.sentinel.heard_up_to(self.links.unsent_since().map_or(heard, |unsent| unsent.min(heard)));
         if self.desk.sentinel.next_wakeup() <= self.now {
             self.desk.sentinel.tick(self.now);
         }
@@ -222,10 +224,11 @@ impl Handler for Shell {
         if let Some(watchdog) = &mut self.watchdog {
             watchdog.beat(self.now);
         }
-        self.links.flush(reactor);
+        let (sentinel, now) = (&mut self.desk.sentinel, self.now);
+        self.links.flush(reactor, now, |conn, since| sentinel.handle(now, Input::Left { conn, since }));
         self.sockets.flush(reactor, &mut self.desk);
         // Whoever was just answered need not wait for these.
-        let (sentinel, now) = (&mut self.desk.sentinel, self.now);
+        let sentinel = &mut self.desk.sentinel;
         self.links.begin_waiting(reactor, |conn| sentinel.handle(now, Input::Begun { conn }));
         self.arm(reactor);
         self.desk.stats.loop_cycles += 1;
@@ -248,7 +251,7 @@ impl Handler for Shell {
 
     fn connected(&mut self, reactor: &mut Reactor, stream: Token, local: SocketAddr) {
         self.advance(reactor);
-        if let Some(input) = self.links.connected(stream, local) {
+        if let Some(input) = self.links.connected(reactor.now(), stream, local) {
             self.desk.sentinel.handle(self.now, input);
         }
     }

@@ -1,6 +1,7 @@
 //! Nobody is held down without a cause: a node that has not answered a PING for down-after or, where that is set, one whose
 //! connections were all refused for long enough, with nothing else heard from it. A node that hangs, is slow or lies behind a
-//! cut refuses nothing. The time that it stood in the line of all that we had to dial, and was not dialled yet, does not count.
+//! cut refuses nothing. The time that it stood in the line of all that we had to dial, and was not dialled yet, does not count,
+//! nor the time that its answer has waited to be read.
 //!
 //! The ear is told what the core is told and keeps its own books about it.
 
@@ -37,6 +38,8 @@ struct Heard {
     /// How long dials waited in our line since the last PONG, before the first of them began; and since that of earlier turns.
     in_line: Line,
     earlier_line: Line,
+    /// When the first PONG came that is unread.
+    unread: Option<Millis>,
     /// The refusals of the command connection without anything else in between: when the first was heard, when the attempt
     /// behind the last was made, and how many there were.
     refused: Option<(Millis, Millis, u32)>,
@@ -120,12 +123,22 @@ impl Ear {
         }
     }
 
+    /// The Sentinel has read what it could and has judged, and these replies wait for its next turns.
+    pub fn turn_judged<'a>(&mut self, unread: impl Iterator<Item = (Millis, ConnId, &'a Reply)>) {
+        self.nodes.values_mut().for_each(|node| node.unread = None);
+        for (came, conn, _) in unread.filter(|(.., reply)| is_pong(reply)) {
+            if let Some(to) = self.attempts.get(&conn).map(|attempt| attempt.to) {
+                self.node(to).unread.get_or_insert(came);
+            }
+        }
+    }
+
     pub fn replied(&mut self, now: Millis, conn: ConnId, reply: &Reply) {
         let Some(to) = self.attempts.get(&conn).map(|attempt| attempt.to) else { return };
         let turn = self.turn;
         let node = self.node(to);
         (node.refused, node.proven) = (None, false);
-        if *reply == Reply::Simple(b"PONG".to_vec()) {
+        if is_pong(reply) {
             if node.pong_turn != turn {
                 (node.earlier_pong, node.earlier_line) = (node.pong, node.in_line);
             }
@@ -146,7 +159,7 @@ impl Ear {
         let Some(heard) = self.nodes.get(&node) else { return Ok(()) };
         let earlier = heard.pong_turn == self.turn;
         let (pong, line) = if earlier { (heard.earlier_pong, heard.earlier_line) } else { (heard.pong, heard.in_line) };
-        let silent = now.since(pong).saturating_sub(line.ms);
+        let silent = heard.unread.unwrap_or(now).since(pong).saturating_sub(line.ms);
         if silent > down_after || heard.proven || heard.proven_turn == self.turn {
             return Ok(());
         }
@@ -155,6 +168,10 @@ impl Ear {
             line.ms, heard.refused
         ))
     }
+}
+
+fn is_pong(reply: &Reply) -> bool {
+    *reply == Reply::Simple(b"PONG".to_vec())
 }
 
 #[cfg(test)]

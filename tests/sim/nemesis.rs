@@ -6,7 +6,7 @@ use super::groups::{self, Group};
 use super::net::{Direction, Wire};
 use super::node::{Node, sentinel_id};
 use super::options::{FaultKind, between, pick};
-use super::process::{CrashPlan, Process};
+use super::process::{CrashPlan, Pace, Process};
 use super::server::{Lie, Role, State};
 use super::trace::Weight;
 use super::world::{Event, Outcomes, World, first_file};
@@ -52,6 +52,7 @@ pub(super) enum Undo {
     DiskFast(usize),
     WholeMessages(usize),
     NoLine(usize),
+    NoBacklog(usize),
     ServersBack(Vec<usize>),
     Nothing,
 }
@@ -259,6 +260,15 @@ impl World<'_> {
                 self.processes[who].line_ms = (worst / 4, worst);
                 Undo::NoLine(who)
             }
+            FaultKind::Backlog => {
+                let who = self.nemesis.index(self.options.sentinels);
+                let conns = pick(&mut self.nemesis.random, &[1, 2, 4]);
+                let turn_ms = pick(&mut self.nemesis.random, &[30, 100, 300]);
+                let details = format_args!("reads {conns} connections in {turn_ms} ms, for {lasts} ms");
+                self.fault(Node::Sentinel(who), details);
+                self.processes[who].pace = Some(Pace { conns, turn_ms });
+                Undo::NoBacklog(who)
+            }
             FaultKind::MastersDie => {
                 let masters: Vec<usize> = self
                     .servers
@@ -413,6 +423,7 @@ impl World<'_> {
             Undo::DiskWorks(who) => self.processes[who].disk.failing = false,
             Undo::WholeMessages(who) => self.net.tear_messages(who, None),
             Undo::NoLine(who) => self.processes[who].line_ms = (0, 0),
+            Undo::NoBacklog(who) => self.processes[who].pace = None,
             Undo::ServersBack(servers) => servers.into_iter().try_for_each(|index| self.server_back(index))?,
             Undo::DiskFast(who) => self.processes[who].disk.save_ms = self.options.save_ms,
             Undo::Nothing => {}

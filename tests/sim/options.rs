@@ -64,10 +64,12 @@ pub enum FaultKind {
     MastersDie,
     /// A Sentinel has so many others to dial that each dial waits for long.
     LongLine,
+    /// A Sentinel has so many others to hear that what comes waits to be read.
+    Backlog,
 }
 
 use FaultKind::{
-    Administrator, AsymmetricPartition, FailingDisk, Forger, HalfOpen, Jitter, LinkCut, LongLine, LyingInfo,
+    Administrator, AsymmetricPartition, Backlog, FailingDisk, Forger, HalfOpen, Jitter, LinkCut, LongLine, LyingInfo,
     MastersDie, Operator, Partition, Pieces, Reset, SentinelCrash, SentinelPause, SentinelReplaced, ServerBusy,
     ServerHang, ServerKill, ServerLoss, ServerUnwilling, SlowDisk, SlowLink, Stranger, TwoOperators,
 };
@@ -199,9 +201,15 @@ impl Options {
         let count = pick(draw, &[1, 2, 2, 2, 3, 3, 4]);
         let groups = groups::several(draw, count, base.sentinels);
         let mut faults = base.faults.clone();
-        for (kind, chance) in
-            [(Administrator, 40), (Operator, 10), (HalfOpen, 40), (Pieces, 40), (MastersDie, 30), (LongLine, 30)]
-        {
+        for (kind, chance) in [
+            (Administrator, 40),
+            (Operator, 10),
+            (HalfOpen, 40),
+            (Pieces, 40),
+            (MastersDie, 30),
+            (LongLine, 30),
+            (Backlog, 30),
+        ] {
             let weight = 1 + draw.below(4);
             if draw.below(100) < chance && !faults.iter().any(|(known, _)| *known == kind) {
                 faults.push((kind, weight));
@@ -337,6 +345,12 @@ impl Options {
         Options { profile: Some("lines"), faults, faults_at_once: 4, ..Options::shared(seed) }
     }
 
+    /// Two masters, and Sentinels that cannot read as fast as they are answered.
+    pub fn backlogs(seed: u64) -> Options {
+        let faults = vec![(Backlog, 6), (ServerKill, 1), (Reset, 1)];
+        Options { profile: Some("backlogs"), faults, ..Options::shared(seed) }
+    }
+
     /// Nothing is wrong but that several masters die, at once or one after the other.
     pub fn rush(seed: u64) -> Options {
         let base = Options::exercise(seed);
@@ -464,7 +478,7 @@ impl fmt::Display for Options {
         write!(
             f,
             "seed {}: {} Sentinels, {} servers, quorum {}, down-after {}, failover-timeout {}, down-after-refused {}, \
-             ping-period {}, latency {}..{} ms, save {}..{} ms, {} faults at once every {} ms, {} with timers of their own, planted {:?}, faults {:?}",
+             ping-period {}, latency {}..{} ms, save {}..{} ms, {} faults at once every {} ms, {} with timers of their own,              planted {:?}, faults {:?}",
             self.seed,
             self.sentinels,
             self.servers(),

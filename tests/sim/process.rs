@@ -30,6 +30,13 @@ pub enum ShellPlant {
     ForgetEpochsOnRestart,
 }
 
+/// How fast a process is that has more to do than it can: so many connections are read in a turn, which takes so many ms.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    pub conns: usize,
+    pub turn_ms: u64,
+}
+
 /// What waits to be read.
 #[derive(Debug)]
 pub enum Item {
@@ -74,13 +81,17 @@ pub struct Process {
     pub disk: Disk,
     /// How long a dial waits before it begins, ms: lowest and highest.
     pub line_ms: (u64, u64),
+    /// `None`: everything is read in no time.
+    pub pace: Option<Pace>,
+    busy_until: Millis,
     pub frozen: bool,
     /// The masters that an operator has removed here, to come back to them.
     pub removed: BTreeSet<&'static str>,
     /// A new Sentinel in the place of one that is lost, with the newest epoch of that moment.
     pub replaced: Option<u64>,
     pub plan: Option<CrashPlan>,
-    inbox: VecDeque<Item>,
+    /// With the moment at which it came.
+    inbox: VecDeque<(Millis, Item)>,
     wires: BTreeMap<ConnId, Wire>,
     held: Vec<(Wire, Held)>,
     pub(super) ear: Ear,
@@ -102,6 +113,8 @@ impl Process {
             sentinel: None,
             disk,
             line_ms: (0, 0),
+            pace: None,
+            busy_until: Millis(0),
             frozen: false,
             removed: BTreeSet::new(),
             replaced: None,
@@ -119,6 +132,21 @@ impl Process {
 
     pub fn is_idle(&self) -> bool {
         self.sentinel.is_some() && !self.frozen && self.saving.is_none()
+    }
+
+    /// What this turn reads: everything that others want of us, and of the connections that we made as many as its pace allows,
+    /// those first on which something has waited longest.
+    fn read(&mut self) -> Vec<Item> {
+        let most = self.pace.map_or(usize::MAX, |pace| pace.conns);
+        let mut served = BTreeSet::new();
+        let (read, left): (Vec<_>, Vec<_>) = self.inbox.drain(..).partition(|(_, item)| match item {
+            Item::Connected(conn) | Item::Closed(conn, _) | Item::Reply(conn, ..) => {
+                served.contains(conn) || (served.len() < most && served.insert(*conn))
+            }
+            Item::Begun(_) | Item::Requests(..) | Item::Order(..) => true,
+        });
+        self.inbox = left.into();
+        read.into_iter().map(|(_, item)| item).collect()
     }
 }
 
@@ -184,6 +212,7 @@ impl World<'_> {
         process.wires.clear();
         process.held.clear();
         process.turn_queued = false;
+        process.busy_until = Millis(0);
         process.wake = None;
         process.plan = None;
         self.line(Weight::Story, Node::Sentinel(who), "crash", format_args!("kill -9{half_done}"));
@@ -201,7 +230,7 @@ impl World<'_> {
         if process.sentinel.is_none() {
             return;
         }
-        process.inbox.push_back(item);
+        process.inbox.push_back((self.now, item));
         self.queue_turn(who);
     }
 
@@ -209,7 +238,7 @@ impl World<'_> {
         let process = &mut self.processes[who];
         if !process.turn_queued {
             process.turn_queued = true;
-            self.queue.push(self.now, Event::Turn { who, life: process.life });
+            self.queue.push(self.now.max(process.busy_until), Event::Turn { who, life: process.life });
         }
     }
 
@@ -237,6 +266,10 @@ impl World<'_> {
         if process.frozen || process.sentinel.is_none() {
             return Ok(());
         }
+        if now < process.busy_until {
+            self.queue_turn(who);
+            return Ok(());
+        }
         self.turns += 1;
         match process.saving {
             Some(Saving::UnderWay(_)) => return Ok(()),
@@ -249,15 +282,16 @@ impl World<'_> {
             }
             None => {}
         }
-        let Some(sentinel) = &mut process.sentinel else { return Ok(()) };
         process.ear.turn_begins();
         let removed: Vec<&'static str> = process
             .inbox
             .iter()
-            .filter_map(|item| if let Item::Order(name, Order::Remove) = item { Some(*name) } else { None })
+            .filter_map(|(_, item)| if let Item::Order(name, Order::Remove) = item { Some(*name) } else { None })
             .collect();
+        let items = process.read();
+        let Some(sentinel) = &mut process.sentinel else { return Ok(()) };
         let mut verdict = Ok(());
-        for item in process.inbox.drain(..) {
+        for item in items {
             let others = check_others::concerned(&item, &self.options.groups, |conn| {
                 process.wires.get(&conn).and_then(|&wire| self.net.get(wire)).map(|connection| connection.to)
             });
@@ -300,9 +334,18 @@ impl World<'_> {
                 verdict = verdict.and(others.untouched(sentinel));
             }
         }
+        // What is left is in the order in which it came.
+        let heard = process.inbox.front().map_or(now, |(came, _)| *came);
+        sentinel.heard_up_to(heard);
         if sentinel.next_wakeup() <= now {
             sentinel.tick(now);
         }
+        let unread = process.inbox.iter().filter_map(|(came, item)| match item {
+            Item::Reply(conn, _, reply) => Some((*came, *conn, reply)),
+            _ => None,
+        });
+        process.ear.turn_judged(unread);
+        process.busy_until = now + process.pace.map_or(0, |pace| pace.turn_ms);
         self.judged("others-untouched", verdict.map_err(|what| format!("s{}: {what}", who + 1)))?;
         for name in removed {
             self.observe(who, Fact::Removed { name })?;
