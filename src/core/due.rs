@@ -13,7 +13,7 @@
 use super::Sentinel;
 use super::ids::{LinkId, MasterId};
 use super::model::{Link, Master, Node, Owner, Reconf, Replica, Role};
-use crate::base::{Millis, limits};
+use crate::base::Millis;
 
 impl Sentinel {
     /// The next cron looks at this master.
@@ -78,7 +78,7 @@ impl Sentinel {
 
     /// Looks at those that are next in it, as many as one turn may.
     pub(super) fn look(&mut self, now: Millis, all: bool) {
-        for _ in 0..limits::LOOKS_PER_TURN {
+        for _ in 0..self.looks_per_turn {
             let Some(id) = self.to_look_at.pop() else { break };
             let Some(master) = self.masters.get(&id) else { continue };
             let due = self.due(master);
@@ -203,6 +203,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::limits;
     use crate::core::{Addr, Identity, MasterSnapshot, RunId, Settings, Snapshot};
 
     /// So many masters that nobody has answered for yet.

@@ -121,6 +121,8 @@ pub struct Sentinel {
     /// are any.
     to_look_at: Vec<MasterId>,
     cron_after: Millis,
+    /// [`limits::LOOKS_PER_TURN`]; tests have fewer masters, and less of this.
+    looks_per_turn: usize,
     /// In TILT since.
     tilt: Option<Millis>,
     tilt_total: u64,
@@ -176,6 +178,7 @@ impl Sentinel {
             agenda: BTreeSet::new(),
             to_look_at: Vec::new(),
             cron_after: now,
+            looks_per_turn: limits::LOOKS_PER_TURN,
             tilt: None,
             tilt_total: 0,
             save_retry: None,
@@ -234,7 +237,7 @@ impl Sentinel {
     /// Does everything that is due at `now`: the cron and the exact deadlines. Cheap when nothing is.
     pub fn tick(&mut self, now: Millis) {
         self.notice_gap(now);
-        for _ in 0..limits::LOOKS_PER_TURN {
+        for _ in 0..self.looks_per_turn {
             let Some(&(at, id)) = self.deadlines.first().filter(|(at, _)| *at <= now) else { break };
             self.deadlines.remove(&(at, id));
             if let Some(master) = self.masters.get_mut(&id) {

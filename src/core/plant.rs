@@ -83,6 +83,12 @@ impl Sentinel {
         self.plant = Some(Box::new(Planted { fault, ghosts: Vec::new() }));
     }
 
+    /// Has a turn look at fewer masters than it would.
+    #[doc(hidden)]
+    pub fn set_looks_per_turn(&mut self, count: usize) {
+        self.looks_per_turn = count;
+    }
+
     /// Whether this rule is to be broken.
     pub(super) fn planted(&self, fault: Plant) -> bool {
         self.plant.as_ref().is_some_and(|planted| planted.fault == fault)

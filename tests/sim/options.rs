@@ -169,6 +169,8 @@ pub struct Options {
     pub priority_zero: bool,
     /// So many of the Sentinels, the last ones, behave as redis's do: compatible peers, no faults.
     pub own_timers: usize,
+    /// A turn of a Sentinel looks at so many masters at most.
+    pub looks_per_turn: usize,
     /// Only these faults take place, by their number; `None`: all.
     pub only: Option<Vec<u64>>,
     pub planted: Option<Planted>,
@@ -215,7 +217,8 @@ impl Options {
                 faults.push((kind, weight));
             }
         }
-        Options { profile: Some("worlds"), groups, faults, careful: true, ..base }
+        let looks_per_turn = pick(draw, &[1_000, 1, 2]);
+        Options { profile: Some("worlds"), groups, faults, careful: true, looks_per_turn, ..base }
     }
 
     /// A run in which everything is drawn.
@@ -271,6 +274,7 @@ impl Options {
             drill: false,
             priority_zero: draw.below(4) == 0,
             own_timers: if draw.below(4) == 0 { 1 + pick(draw, &[0, 1, sentinels - 1]) } else { 0 },
+            looks_per_turn: 1_000,
             only: None,
             planted: None,
             muted: Vec::new(),
@@ -478,7 +482,8 @@ impl fmt::Display for Options {
         write!(
             f,
             "seed {}: {} Sentinels, {} servers, quorum {}, down-after {}, failover-timeout {}, down-after-refused {}, \
-             ping-period {}, latency {}..{} ms, save {}..{} ms, {} faults at once every {} ms, {} with timers of their own,              planted {:?}, faults {:?}",
+             ping-period {}, latency {}..{} ms, save {}..{} ms, {} faults at once every {} ms, {} with timers of their own, \
+             {} masters a turn, planted {:?}, faults {:?}",
             self.seed,
             self.sentinels,
             self.servers(),
@@ -494,6 +499,7 @@ impl fmt::Display for Options {
             self.faults_at_once,
             self.fault_gap_ms,
             self.own_timers,
+            self.looks_per_turn,
             self.planted,
             self.faults,
         )

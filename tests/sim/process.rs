@@ -172,6 +172,7 @@ impl World<'_> {
         let tunables =
             watchfire::core::Tunables { tilt_period: self.options.tilt_period, ..sentinel.tunables().clone() };
         sentinel.set_tunables(self.now, tunables);
+        sentinel.set_looks_per_turn(self.options.looks_per_turn);
         match self.options.planted {
             Some(Planted::Core(plant)) => sentinel.plant(plant),
             _ if who + self.options.own_timers >= self.options.sentinels => sentinel.plant(Plant::OwnTimers),
