@@ -64,10 +64,10 @@ impl Sentinel {
         }
     }
 
-    /// Makes the list of the masters that are due, or of `all`.
-    pub(super) fn list_due(&mut self, now: Millis, all: bool) {
+    /// Makes the list of the masters that are due, or of all.
+    pub(super) fn list_due(&mut self, now: Millis) {
         let ids = &mut self.to_look_at;
-        if all {
+        if self.looks_at_all {
             ids.extend(self.masters.keys());
         } else {
             ids.extend(self.agenda.iter().take_while(|(due, _)| *due <= now).map(|(_, id)| id));
@@ -77,12 +77,12 @@ impl Sentinel {
     }
 
     /// Looks at those that are next in it, as many as one turn may.
-    pub(super) fn look(&mut self, now: Millis, all: bool) {
+    pub(super) fn look(&mut self, now: Millis) {
         for _ in 0..self.looks_per_turn {
             let Some(id) = self.to_look_at.pop() else { break };
             let Some(master) = self.masters.get(&id) else { continue };
             let due = self.due(master);
-            if due > now && !all {
+            if due > now && !self.looks_at_all {
                 self.plan(id, due);
                 continue;
             }
@@ -92,7 +92,7 @@ impl Sentinel {
                 self.plan(id, due);
             }
         }
-        if cfg!(debug_assertions) {
+        if cfg!(debug_assertions) && self.to_look_at.is_empty() {
             self.check_agenda(now);
         }
     }
@@ -245,6 +245,27 @@ mod tests {
             assert_eq!(sentinel.next_wakeup() <= now, left > 0);
             sentinel.tick(now);
         }
+    }
+
+    #[test]
+    fn when_a_tilt_ends_all_are_looked_at_also_in_later_turns() {
+        let turn = limits::LOOKS_PER_TURN;
+        let mut sentinel = sentinel(2_500, Millis(1_000));
+        while sentinel.next_wakeup() <= Millis(1_050) {
+            sentinel.tick(Millis(1_050));
+        }
+        // In TILT nobody is waited for.
+        (sentinel.tilt, sentinel.tunables.tilt_period) = (Some(Millis(1_050)), 0);
+        sentinel.deadlines.clear();
+        sentinel.masters.values_mut().for_each(|master| master.armed = None);
+        let now = Millis(1_051);
+        sentinel.next_cron = now;
+        for turns in 1..=3 {
+            sentinel.tick(now);
+            assert!(sentinel.tilt.is_none());
+            assert_eq!(sentinel.deadlines.len(), (turns * turn).min(2_500), "though nobody is due");
+        }
+        assert!(sentinel.next_wakeup() > now, "none is left");
     }
 
     #[test]

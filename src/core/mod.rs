@@ -117,9 +117,10 @@ pub struct Sentinel {
     deadlines: BTreeSet<(Millis, MasterId)>,
     /// All masters by the moment before which the cron need not look at them (`Master::due`).
     agenda: BTreeSet<(Millis, MasterId)>,
-    /// The masters that this cron still has to look at, the next one last; and when the one after it is to run, as long as there
-    /// are any.
+    /// The masters that this cron still has to look at, the next one last; whether they are all, due or not; and when the one
+    /// after it is to run, as long as there are any.
     to_look_at: Vec<MasterId>,
+    looks_at_all: bool,
     cron_after: Millis,
     /// [`limits::LOOKS_PER_TURN`]; tests have fewer masters, and less of this.
     looks_per_turn: usize,
@@ -177,6 +178,7 @@ impl Sentinel {
             deadlines: BTreeSet::new(),
             agenda: BTreeSet::new(),
             to_look_at: Vec::new(),
+            looks_at_all: false,
             cron_after: now,
             looks_per_turn: limits::LOOKS_PER_TURN,
             tilt: None,
@@ -266,16 +268,19 @@ impl Sentinel {
             self.cron_after = now + cron_period(&mut self.random);
         }
         // In TILT nothing is judged and while saves fail not everything is said: both end without a sign from the masters.
+        // Whoever was not looked at before they ended is looked at afterwards.
         let all = self.tilt.is_some() || self.save_retry.is_some() || self.planted(Plant::OwnTimers);
+        self.looks_at_all = all || (goes_on && self.looks_at_all);
         if self.tilt.is_some_and(|since| now.since(since) > self.tunables.tilt_period) {
             self.tilt = None;
             self.out.event(Level::Warning, "-tilt", "#tilt mode exited".into());
         }
         if !goes_on {
-            self.list_due(now, all);
+            self.list_due(now);
         }
-        self.look(now, all);
-        self.next_cron = if self.to_look_at.is_empty() { self.cron_after } else { now };
+        self.look(now);
+        // Turns that took long may have passed the moment of the next one.
+        self.next_cron = if self.to_look_at.is_empty() { self.cron_after.max(now) } else { now };
         self.compare_claims(now);
         self.run_scripts(now);
     }
