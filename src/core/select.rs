@@ -7,8 +7,9 @@
 
 use super::effect::Level;
 use super::ids::{MasterId, ReplicaId};
+use super::info::InfoReport;
 use super::link::renamed;
-use super::model::{Expect, Master, Replica, Role, Told};
+use super::model::{Expect, Master, Node, Replica, Role, Told};
 use super::{Plant, Sentinel};
 use crate::base::{Millis, SortedSet};
 use crate::resp::Reply;
@@ -96,7 +97,8 @@ impl Sentinel {
         // SDOWN may come late, after TILT or a pause: then the replicas were cut off long before it, and would all be refused
         // for ever. So what counts is how long the master has been silent, where that is longer.
         // And one that follows another has served nobody since it says so, or up to one INFO longer, which is long before that
-        // makes it SDOWN: two that were left following each other would never be replaced.
+        // makes it SDOWN: two that were left following each other would never be replaced. We may not have been there when
+        // that began; then it has been so for as long as it says itself that its link is down.
         let follows = (master.node.role_reported == Role::Replica)
             .then(|| Millis(master.node.role_reported_at.0.saturating_sub(self.tunables.info_period)));
         let silent_since = |since: Millis| {
@@ -104,6 +106,7 @@ impl Sentinel {
             follows.map_or(since, |at| since.min(at))
         };
         let master_silent = master.node.sdown.map_or(0, |since| now.since(silent_since(since)));
+        let master_silent = master_silent.max(cut_off_ms(now, &master.node));
         let limit = master.settings.down_after.saturating_mul(10).saturating_add(master_silent);
         if replica.link_down_ms > limit {
             return Some(format!(
@@ -195,4 +198,13 @@ fn promoted_by_another(master: &Master, replica: &Replica) -> bool {
     replica.node.role_reported == Role::Master
         && (vote.since..=until).contains(&replica.node.role_reported_at)
         && replica.master_addr.as_ref().is_some_and(|addr| addr.same(&master.node.addr))
+}
+
+/// So long, by its last INFO, a master that is a replica has had nobody to follow.
+fn cut_off_ms(now: Millis, master: &Node) -> u64 {
+    let Some(info) = master.info.as_ref().filter(|_| master.role_reported == Role::Replica) else { return 0 };
+    match InfoReport::parse(&info.text).link_down_seconds {
+        0 => 0,
+        seconds => seconds.saturating_mul(1_000).saturating_add(now.since(info.at)),
+    }
 }
