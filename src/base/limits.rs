@@ -61,21 +61,21 @@ pub const ACCEPTS_PER_TURN: u32 = 1000;
 pub const ACCEPT_PAUSE: u64 = 100;
 /// Silence on an accepted connection before the kernel probes it, in seconds, until the owner decides otherwise.
 pub const KEEPALIVE_SECONDS: u32 = 300;
-/// Events taken from the kernel by one poll; what is left comes with the next.
+/// Events taken from the kernel by one poll; a turn polls again as long as there are so many.
 pub const EVENTS_PER_POLL: usize = 1024;
 /// Of the connections that others made to us, and of those that we made, so many are served in one turn. An INFO to read or to
 /// give takes tens of µs, and whoever asks something waits for two turns at most, which are to stay below 20 ms with a save in
 /// one of them.
-pub const STREAMS_PER_TURN: usize = 128;
+pub const STREAMS_PER_TURN: usize = 64;
 /// Connections to nodes begun in one turn, of some tens of µs each; further ones wait for the next turns.
 pub const DIALS_PER_TURN: usize = 32;
 /// Names whose addresses the core hears in one turn: for each it goes through all nodes, some hundred µs with 5,000 masters.
 pub const NAMES_PER_TURN: usize = 16;
 /// Masters that the core looks at in one turn, or acts upon because their moment has come, of some µs each; with as many events to
-/// tell that is a few ms. The others are the next turn's, which follows at once.
-pub const LOOKS_PER_TURN: usize = 1_000;
+/// tell that is a ms or two. The others are the next turn's, which follows at once.
+pub const LOOKS_PER_TURN: usize = 200;
 /// Connections to nodes that are written to in one turn; the PINGs of a thousand masters are due in the same one.
-pub const LINK_WRITES_PER_TURN: usize = 128;
+pub const LINK_WRITES_PER_TURN: usize = 64;
 /// Longest wait of one poll, in ms; systems differ in what they take beyond. A timer further away is waited for in pieces.
 pub const LONGEST_POLL: u64 = 24 * 60 * 60 * 1000;
 /// How long a TLS handshake may take, in ms. Whoever is slower is no client but holds the place of one.

@@ -207,7 +207,7 @@ mod tests {
     use crate::core::{Addr, Identity, MasterSnapshot, RunId, Settings, Snapshot};
 
     /// So many masters that nobody has answered for yet.
-    fn sentinel(masters: u16, now: Millis) -> Sentinel {
+    fn sentinel(masters: usize, now: Millis) -> Sentinel {
         let master = |port| MasterSnapshot {
             name: format!("m{port}"),
             host: "127.0.0.1".into(),
@@ -218,21 +218,21 @@ mod tests {
             known_replicas: Vec::new(),
             known_peers: Vec::new(),
         };
-        let snapshot = Snapshot { masters: (1..=masters).map(master).collect(), ..Snapshot::default() };
+        let snapshot = Snapshot { masters: (1..).take(masters).map(master).collect(), ..Snapshot::default() };
         let identity = Identity { myid: RunId::from_entropy([1; 20]), port: 26379, own_password: Vec::new() };
         Sentinel::new(identity, &snapshot, 7, now)
     }
 
     #[test]
     fn a_turn_looks_at_so_many_masters_and_the_next_goes_on_at_once() {
-        let turn = limits::LOOKS_PER_TURN;
-        let mut sentinel = sentinel(2_500, Millis(1_000));
+        let (turn, all) = (limits::LOOKS_PER_TURN, limits::LOOKS_PER_TURN * 5 / 2);
+        let mut sentinel = sentinel(all, Millis(1_000));
         let now = Millis(1_050);
         let looked_at = |sentinel: &Sentinel| sentinel.masters.values().filter(|master| master.due > now).count();
         for turns in 1..=3 {
             assert!(sentinel.next_wakeup() <= now, "there are more");
             sentinel.tick(now);
-            assert_eq!(looked_at(&sentinel), (turns * turn).min(2_500));
+            assert_eq!(looked_at(&sentinel), (turns * turn).min(all));
         }
         assert!(sentinel.next_wakeup() > now, "none is left");
 
@@ -240,7 +240,7 @@ mod tests {
         let now = now + 5;
         let ids: Vec<MasterId> = sentinel.masters.keys().copied().collect();
         ids.into_iter().for_each(|id| sentinel.arm(id, now));
-        for left in [2_500_usize, 1_500, 500, 0] {
+        for left in [all, all - turn, all - 2 * turn, 0] {
             assert_eq!(sentinel.deadlines.iter().take_while(|(at, _)| *at <= now).count(), left);
             assert_eq!(sentinel.next_wakeup() <= now, left > 0);
             sentinel.tick(now);
@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn when_a_tilt_ends_all_are_looked_at_also_in_later_turns() {
-        let turn = limits::LOOKS_PER_TURN;
-        let mut sentinel = sentinel(2_500, Millis(1_000));
+        let (turn, all) = (limits::LOOKS_PER_TURN, limits::LOOKS_PER_TURN * 5 / 2);
+        let mut sentinel = sentinel(all, Millis(1_000));
         while sentinel.next_wakeup() <= Millis(1_050) {
             sentinel.tick(Millis(1_050));
         }
@@ -263,7 +263,7 @@ mod tests {
         for turns in 1..=3 {
             sentinel.tick(now);
             assert!(sentinel.tilt.is_none());
-            assert_eq!(sentinel.deadlines.len(), (turns * turn).min(2_500), "though nobody is due");
+            assert_eq!(sentinel.deadlines.len(), (turns * turn).min(all), "though nobody is due");
         }
         assert!(sentinel.next_wakeup() > now, "none is left");
     }
