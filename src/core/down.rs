@@ -21,10 +21,9 @@ impl Link {
         self.silent_since().map(|since| since + down_after + 1)
     }
 
-    /// Silent, or refused, for longer than the settings of its master allow, by all that was heard up to then.
-    fn is_lost(&self, heard: Millis, settings: &Settings) -> bool {
-        self.silent_at(settings.down_after).is_some_and(|at| at <= heard)
-            || self.is_refused(settings.down_after_refused)
+    /// Silent, or refused, for longer than the settings of its master allow, as of this moment.
+    fn is_lost(&self, by: Millis, settings: &Settings) -> bool {
+        self.silent_at(settings.down_after).is_some_and(|at| at <= by) || self.is_refused(settings.down_after_refused)
     }
 }
 
@@ -61,14 +60,21 @@ impl Sentinel {
         master.node.role_reported_at + master.settings.down_after + self.tunables.info_period.saturating_mul(2) + 1
     }
 
+    /// The moment by which whoever is down since then, or is not, is judged. Nobody is called down but by what has been heard of
+    /// everybody, and nobody is up again because that is little.
+    fn judged_by(&self, now: Millis) -> impl Fn(Option<Millis>) -> Millis + use<> {
+        let heard = self.heard(now);
+        move |sdown| if sdown.is_some() { now } else { heard }
+    }
+
     pub(super) fn judge_master(&mut self, now: Millis, id: MasterId) {
         let Some(master) = self.masters.get(&id) else { return };
         self.stand_in_line(now, master.node.link);
-        let heard = self.heard(now);
         let Some(master) = self.masters.get(&id) else { return };
-        let down = self.links[&master.node.link].is_lost(heard, &master.settings)
-            || (master.node.role_reported == Role::Replica && heard >= self.patience_ends(master))
-            || master.rebooted.is_some_and(|at| heard.since(at) > master.settings.reboot_down_after);
+        let by = self.judged_by(now)(master.node.sdown);
+        let down = self.links[&master.node.link].is_lost(by, &master.settings)
+            || (master.node.role_reported == Role::Replica && by >= self.patience_ends(master))
+            || master.rebooted.is_some_and(|at| by.since(at) > master.settings.reboot_down_after);
         if down == master.node.sdown.is_some() {
             return;
         }
@@ -96,18 +102,18 @@ impl Sentinel {
         if self.tilt.is_some() {
             return;
         }
-        let heard = self.heard(now);
+        let by = self.judged_by(now);
         let Some(master) = self.masters.get_mut(&id) else { return };
         let settings = &master.settings;
-        let mut is_lost = |link: LinkId| {
+        let mut is_lost = |link: LinkId, sdown: Option<Millis>| {
             self.links.get_mut(&link).is_some_and(|link| {
                 link.stand_in_line(now);
-                link.is_lost(heard, settings)
+                link.is_lost(by(sdown), settings)
             })
         };
         let mut changed = Vec::new();
         for replica in master.replicas.values_mut() {
-            let down = is_lost(replica.node.link);
+            let down = is_lost(replica.node.link, replica.node.sdown);
             if down != replica.node.sdown.is_some() {
                 replica.node.sdown = down.then_some(now);
                 if down {
@@ -119,7 +125,7 @@ impl Sentinel {
             }
         }
         for peer in master.peers.values_mut() {
-            let down = is_lost(peer.link);
+            let down = is_lost(peer.link, peer.sdown);
             if peer.becomes(now, down) {
                 changed.push((down, Err(peer.id)));
             }
@@ -136,12 +142,12 @@ impl Sentinel {
 
     /// SDOWN of one peer of a master; nothing for TILT.
     pub(super) fn judge_peer(&mut self, now: Millis, id: MasterId, who: RunId) {
-        let heard = self.heard(now);
+        let by = self.judged_by(now);
         let Some(master) = self.masters.get_mut(&id).filter(|_| self.tilt.is_none()) else { return };
         let Some(peer) = master.peers.values_mut().find(|peer| peer.run_id == who) else { return };
         let Some(link) = self.links.get_mut(&peer.link) else { return };
         link.stand_in_line(now);
-        let down = link.is_lost(heard, &master.settings);
+        let down = link.is_lost(by(peer.sdown), &master.settings);
         if peer.becomes(now, down) {
             let peer = peer.id;
             let text = self.out.peer(master, &master.peers[&peer]);
